@@ -14,6 +14,7 @@ from tests.api.worker import HandWorker
 from tests.services.platform_room import freeze, owns_all, platform_on, until
 
 from fairway.api import relay
+from fairway.api.peers import Peers
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import PoolId, ShardId, TenantId, Term, TypeId, make_job_id
 from fairway.services.sessions.session_table import TENANT_SESSIONS_MAX
@@ -181,7 +182,8 @@ async def test_an_owner_that_hangs_holds_up_no_hint_to_another(database_url: str
             ShardId(1): leadership.Owner(ShardId(1), Term(1), "hung", hung_url),
             ShardId(2): leadership.Owner(ShardId(2), Term(1), "other", other_url),
         }
-        passing_on = relay.Relay(platform)
+        peers = Peers()
+        passing_on = relay.Relay(platform, peers)
         firsts: dict[StreamKey, str] = {
             StreamKey(TenantId(1), PoolId(1), TypeId(1), 5): make_job_id(ShardId(1), 0, 1, 0)
         }
@@ -192,3 +194,4 @@ async def test_an_owner_that_hangs_holds_up_no_hint_to_another(database_url: str
                 platform.hints.add(ShardId(2), firsts)
                 await other.heard.acquire()
         passing_on.close()
+        peers.close()

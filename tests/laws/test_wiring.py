@@ -7,8 +7,11 @@ and "go to definition" finds who is called. Lab, bench and rig are no part of a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
+import pytest
 from tests.laws.source import trees
 
 ASIDE = ("lab/", "bench/", "rig/")
@@ -96,6 +99,37 @@ def test_nobody_waits_for_a_hook() -> None:
     assert hooks == []
 
 
+def test_a_service_is_whole_when_it_is_made() -> None:
+    """Every attribute is there from its constructor on, or from what that calls."""
+    services = {name: tree for name, tree in trees().items() if name.startswith("services/")}
+    assert list(_late_attributes(services)) == []
+
+
+def test_nobody_is_given_a_function_after_birth() -> None:
+    """Neither to keep nor to wait for: who needs one takes it when it is made."""
+    ours = {name: tree for name, tree in trees().items() if not name.startswith(ASIDE)}
+    assert list(_late_functions(ours)) == []
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        "def bind(self, body: Callable[[], None]): self._body = body",
+        "def bind(self, body: Hook | None): self._body = body",
+        "def __init__(self): self._on_end: Hook | None = None",
+    ],
+)
+def test_a_function_that_comes_late_is_seen(late: str) -> None:
+    source = f"Hook: TypeAlias = Callable[[], None]\nclass A:\n    {late}"
+    assert len([*_late_functions({"services/a.py": ast.parse(source)})]) == 1
+
+
+def test_an_attribute_that_comes_late_is_seen() -> None:
+    made = "class A:\n    def __init__(self): self._join()\n    def _join(self): self.a = 1\n"
+    late = f"{made}    def start(self): self.a, self.b = 2, 3"
+    assert [*_late_attributes({"services/a.py": ast.parse(late)})] == ["services/a.py A.b"]
+
+
 def test_a_store_that_is_away_is_told_in_one_place() -> None:
     """`told_if_away` is the one translation; who catches such an error has another answer to it."""
     translating = [
@@ -134,3 +168,97 @@ def _foreign_writes() -> Iterator[tuple[str, int, str, str]]:
             continue
         if owner not in ("self", "cls"):
             yield name, node.lineno, owner, attribute
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class _Class(NamedTuple):
+    place: str  # file and name
+    fields: set[str]  # of its body
+    methods: dict[str, Function]
+    making: set[str]  # the constructor, and methods that it calls
+
+
+def _classes(sources: Mapping[str, ast.Module]) -> Iterator[_Class]:
+    for name, tree in sources.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                methods = {one.name: one for one in node.body if isinstance(one, Function)}
+                fields = {target for one in node.body for target in _targets(one)}
+                yield _Class(f"{name} {node.name}", fields, methods, _making(methods))
+
+
+def _making(methods: Mapping[str, Function]) -> set[str]:
+    found, left = set[str](), ["__init__", "__new__", "__post_init__"]
+    while left:
+        name = left.pop()
+        if name in methods and name not in found:
+            found.add(name)
+            left += [
+                ast.unparse(node.func).removeprefix("self.")
+                for node in ast.walk(methods[name])
+                if isinstance(node, ast.Call)
+            ]
+    return found
+
+
+def _late_attributes(sources: Mapping[str, ast.Module]) -> Iterator[str]:
+    for one in _classes(sources):
+        made = one.fields.union(*(_set_by(one.methods[name]) for name in one.making))
+        every = set[str]().union(*map(_set_by, one.methods.values()))
+        yield from (f"{one.place}.{late}" for late in sorted(every - made))
+
+
+def _set_by(method: Function) -> set[str]:
+    """Attributes of `self`."""
+    return {
+        node.attr
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value) == "self"
+    }
+
+
+def _late_functions(sources: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Attributes that wait for a function, and those that keep one given to another method."""
+    is_function = _named_as_functions(sources)
+    for one in _classes(sources):
+        for name, method in one.methods.items():
+            arguments = [*method.args.args, *method.args.kwonlyargs]
+            given = {it.arg for it in arguments if it.annotation and is_function(it.annotation)}
+            for node in ast.walk(method):
+                if isinstance(node, ast.AnnAssign):
+                    is_late = is_function(node.annotation) and _is(node.value, "None")
+                elif isinstance(node, ast.Assign):
+                    is_late = name not in one.making and _is(node.value, *given)
+                else:
+                    continue
+                if is_late and any(target.startswith("self.") for target in _targets(node)):
+                    yield f"{one.place}.{name}: {ast.unparse(node)}"
+
+
+def _named_as_functions(sources: Mapping[str, ast.Module]) -> Callable[[ast.expr], bool]:
+    """Tells whether an annotation is of a function: says so, or is an alias of ours for one."""
+    aliases = {
+        target
+        for tree in sources.values()
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and _is(node.annotation, "TypeAlias") and node.value
+        for target in _targets(node)
+        if ast.unparse(node.value).startswith("Callable")
+    }
+    words = re.compile(rf"^({'|'.join(['Callable', *aliases])})\b")
+    return lambda annotation: bool(words.match(ast.unparse(annotation)))
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    """What a statement sets, as it stands there."""
+    if isinstance(node, ast.Assign):
+        return [ast.unparse(target) for target in node.targets]
+    return [ast.unparse(node.target)] if isinstance(node, ast.AnnAssign) else []
+
+
+def _is(node: ast.expr | None, *words: str) -> bool:
+    return node is not None and ast.unparse(node) in words

@@ -13,6 +13,8 @@ import pytest
 import fairway
 import fairway.testing
 
+PUBLIC: types.ModuleType = fairway  # as a program has it: type checkers read something else
+
 
 def names_of(module: types.ModuleType) -> set[str]:
     return {
@@ -23,24 +25,26 @@ def names_of(module: types.ModuleType) -> set[str]:
 
 
 def test_the_names_are_sorted_and_are_the_namespace() -> None:
-    for module in (fairway, fairway.testing):
-        assert module.__all__ == sorted(module.__all__, key=_ruff_order)
+    assert PUBLIC.__all__ == sorted(PUBLIC.__all__)
+    assert fairway.testing.__all__ == sorted(fairway.testing.__all__, key=_ruff_order)
+    for module in (PUBLIC, fairway.testing):
         assert set(module.__all__) == names_of(module)
 
 
 def test_what_type_checkers_read_is_what_programs_get() -> None:
     source = ast.parse(inspect.getsource(fairway))
     read = [
-        (found.module, name.name)
+        (found.module, name.name, name.asname)
         for found in ast.walk(source)
         if isinstance(found, ast.ImportFrom) and found.module and found.module[:8] == "fairway."
         for name in found.names
     ]
-    assert sorted(name for _, name in read) == sorted(fairway.__all__)
-    for module, name in read:
-        assert getattr(fairway, name) is getattr(sys.modules[module], name)
+    assert sorted(name for _, name, _ in read) == PUBLIC.__all__
+    for module, name, exported in read:
+        assert exported == name, "imported as itself, or it is no name of the package's"
+        assert getattr(PUBLIC, name) is getattr(sys.modules[module], name)
     with pytest.raises(AttributeError, match="'fairway' has no attribute 'Appp'"):
-        fairway.__getattr__("Appp")
+        _ = PUBLIC.Appp
 
 
 def _ruff_order(name: str) -> tuple[int, str]:

@@ -23,9 +23,11 @@ from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import session_key
 from fairway.runtime.settings import Settings
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_names import TypeNames
 from fairway.services.sessions.calls import Call
 from fairway.services.sessions.sessions import Hello, Holding, Lease, News
 from fairway.services.submit.submission_group import Accepted, NewJob
@@ -48,7 +50,7 @@ SHORT, MEDIUM, LONG = PoolId(1), PoolId(2), PoolId(3)
 @asynccontextmanager
 async def platform_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Platform]:
     """A running server that owns whatever is free, from start to a clean stop."""
-    platform = await Platform.prepare(dsn, settings, SystemClock())
+    platform = await Platform.prepare(dsn, settings, SystemClock(), no_peers)
     await platform.start()
     try:
         yield platform
@@ -84,7 +86,13 @@ def another_directory(
     async def nothing_goes_on(key_ids: Collection[str]) -> None:
         return None
 
-    return Directory(database, PoolTable(), on_tenant=on_tenant, on_revoked=nothing_goes_on)
+    return Directory(
+        database,
+        PoolTable(),
+        TypeNames(database),
+        on_tenant=on_tenant,
+        on_revoked=nothing_goes_on,
+    )
 
 
 async def freeze(platform: Platform) -> None:
@@ -241,7 +249,7 @@ async def open_pair(dsn: str, settings: Settings = QUICK) -> tuple[Platform, Pla
     """An owner, and a standby that waits for it to go."""
     pair = []
     for _ in range(2):
-        platform = await Platform.prepare(dsn, settings, SystemClock())
+        platform = await Platform.prepare(dsn, settings, SystemClock(), no_peers)
         await platform.start()
         pair.append(platform)
         await until(lambda: owns_all(pair[0]))

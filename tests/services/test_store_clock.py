@@ -12,6 +12,7 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, owns_all, subm
 from fairway.core.ids import ShardId, unix_ms_of
 from fairway.runtime.clock import ManualClock, SystemClock
 from fairway.runtime.random_ids import JobIdFactory
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 from fairway.services.store_clock import StoreClock
 from fairway.store.schema import partitions
@@ -33,7 +34,7 @@ class WrongClock(SystemClock):
 async def test_a_server_with_a_wrong_clock_dates_jobs_right(
     database_url: str, ahead_seconds: float
 ) -> None:
-    platform = await Platform.prepare(database_url, QUICK, WrongClock(ahead_seconds))
+    platform = await Platform.prepare(database_url, QUICK, WrongClock(ahead_seconds), no_peers)
     await platform.start()
     try:
         await until(lambda: owns_all(platform))

@@ -37,6 +37,7 @@ from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
+from fairway.api.peers import RUNS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
@@ -46,16 +47,15 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-HINT, RUNS = "/internal/hint", "/internal/runs"
-INTERNAL = (HINT, RUNS)  # between servers
+INTERNAL = ("/internal/hint", RUNS_PATH)  # between servers
 PEER_BYTES_MAX = 4 << 20
 
 
 class Api:
     """The ASGI application of one server."""
 
-    def __init__(self, platform: Platform) -> None:
-        self.relay = Relay(platform)
+    def __init__(self, platform: Platform, peers: Peers) -> None:
+        self.relay = Relay(platform, peers)
         self._directory = platform.directory
         self._hot = HotPaths(Edge(platform, self.relay))
         self._cold_routes = _ColdRoutes(platform, self.relay)
@@ -105,7 +105,7 @@ class Api:
         if not self.relay.is_peer(scope):
             raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
         body = await read_body(scope, receive, PEER_BYTES_MAX)
-        if path == RUNS:
+        if path == RUNS_PATH:
             await send_bytes(send, 200, self.relay.tell_runs(body))
             return
         self.relay.receive_hint(body)

@@ -1,8 +1,9 @@
-"""Calls between servers: pass a request on to the owner, ask it how jobs run, hint at new ones.
+"""Calls between servers: pass a request on to the owner, say how jobs run here, hint at new ones.
 
 A worker or a tenant may speak to any server; what only the owner can do is passed on, once. How far
-its runs are the owner tells other servers, which join it with what the store says. Hints are sent
-in the background, gathered for a moment, and may be lost: the owner's sweep finds the jobs anyway.
+its runs are the owner tells other servers (which ask by `peers.py`) and they join it with what the
+store says. Hints are sent in the background, gathered for a moment, and may be lost: the owner's
+sweep finds the jobs anyway.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from starlette.responses import Response
 
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
+from fairway.api.peers import Peers, asked_jobs, cluster_lines, encode_runs
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.ids import Epoch, JobId, ShardId, TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.runtime.loops import Loop, pause
 from fairway.runtime.plain_http import HttpClient, Reply, head_lines
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import OwnerSlots
-from fairway.services.jobs.far_runs import JOBS_MAX, FarRun
+from fairway.services.jobs.far_runs import JOBS_MAX
 from fairway.services.platform import Platform
-from fairway.wire.exchange import NULL
 
 log = logger("relay")
 
@@ -37,7 +38,6 @@ RELAYED = b"x-fairway-relayed"
 SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
-RUNS_SECONDS_MAX = 1.0  # a question about runs; the store alone answers then
 HINTS_REST_SECONDS = 60.0  # unless there is news
 OWNER_LOOK_SECONDS = 0.25
 CALL_SECONDS_MAX = 60.0  # a call that is held, and a large body on its way
@@ -76,31 +76,18 @@ NOT_PASSED_ON = frozenset(
 
 
 class Relay:
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, peers: Peers) -> None:
         self._platform = platform
-        # by owner; for staff, and for tenants
-        self._clients: dict[tuple[str, bool], HttpClient] = {}
+        self._peers = peers
         # Shared workers and servers have places of their own: tenants' calls may be held.
         self._slots, self._staff_slots = _slots(TENANT_CALLS_MAX), _slots(CALLS_MAX)
         self._hints = platform.hints
         self._senders: dict[ShardId, asyncio.Task[None]] = {}  # by shard: one owner may hang
         self._listening = Loop("hints", self._hear_news, platform.clock, self._hints.news)
         self._listening.start()
-        platform.job_lookup.far_runs.ask.bind(self._ask_runs)
-
-    def _client(self, url: str, *, for_staff: bool) -> HttpClient:
-        """An owner knows a connection by who spoke first on it."""
-        if (url, for_staff) not in self._clients:
-            owners = {owner.owner_url for owner in self._platform.ownership.owners.values()}
-            for gone in [place for place in self._clients if place[0] not in owners]:
-                self._clients.pop(gone).close()
-            self._clients[url, for_staff] = HttpClient(url, {})
-        return self._clients[url, for_staff]
 
     def close(self) -> None:
         self._listening.cancel()
-        for client in self._clients.values():
-            client.close()
 
     def is_elsewhere(self, shard: ShardId | None) -> bool:
         """Whether another server must answer for this shard; None: for workers, wherever.
@@ -122,7 +109,7 @@ class Relay:
         tenant = self._tenant_of(scope)
         slots = self._staff_slots if tenant is None else self._slots
         async with slots.held(tenant):
-            client = self._client(url, for_staff=tenant is None)
+            client = self._peers.client(url, for_staff=tenant is None)
             reply = await self._while_owner(url, shard, _ask(client, scope, body))
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
@@ -171,37 +158,19 @@ class Relay:
     async def _send_hint(self, url: str, shard: ShardId, firsts: dict[StreamKey, str]) -> None:
         streams = [[*key, first] for key, first in firsts.items()]
         message = msgspec.json.encode({"shard": shard, "streams": streams})
-        lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
+        lines = cluster_lines(self._platform.cluster.secret)
         try:
-            client = self._client(url, for_staff=True)
+            client = self._peers.client(url, for_staff=True)
             await client.call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
         except (OSError, TimeoutError) as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
 
     # -- runs --------------------------------------------------------------------------------
 
-    async def _ask_runs(self, shard: ShardId, jobs: list[JobId]) -> dict[JobId, FarRun]:
-        url = self._platform.ownership.owner_url(shard)
-        if url is None:
-            raise Unavailable(code="NOT_OWNER")
-        client = self._client(url, for_staff=True)
-        lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
-        question = msgspec.json.encode(jobs)
-        try:
-            reply = await client.call("POST", "/internal/runs", question, RUNS_SECONDS_MAX, lines)
-            found = _decode_runs(reply.body) if reply.status == 200 else []
-        except (OSError, TimeoutError, msgspec.DecodeError) as error:
-            raise Unavailable(code="NOT_OWNER") from error
-        return {one.job: FarRun(one.epoch, one.started_us, one.said) for one in found}
-
     def tell_runs(self, body: bytes) -> bytes:
         """The runs among these jobs that this server owns, for another server."""
-        found = []
-        for job in _decode_jobs(body)[:JOBS_MAX]:
-            if (run := self._platform.job_lookup.run_of(JobId(job))) is not None:
-                said = NULL if run.progress is None else msgspec.Raw(run.progress)
-                found.append(_Run(JobId(job), run.epoch, run.started_us, said))
-        return msgspec.json.encode(found)
+        runs = ((job, self._platform.job_lookup.run_of(job)) for job in asked_jobs(body)[:JOBS_MAX])
+        return encode_runs((job, run) for job, run in runs if run is not None)
 
     def is_peer(self, scope: Scope) -> bool:
         """Whether the caller proves to be a server of this cluster."""
@@ -217,24 +186,6 @@ class Relay:
         self._platform.dispatcher.hinted(ShardId(int(hint["shard"])), firsts)
         if not firsts:  # only jobs for later were written
             self._platform.loops["promoter"].wake()
-
-
-class _Run(msgspec.Struct, array_like=True):
-    """A run, from server to server."""
-
-    job: JobId
-    epoch: Epoch
-    started_us: int
-    progress: msgspec.Raw = NULL
-
-    @property
-    def said(self) -> bytes | None:
-        text = bytes(self.progress)
-        return None if text == b"null" else text
-
-
-_decode_jobs = msgspec.json.Decoder(list[str]).decode
-_decode_runs = msgspec.json.Decoder(list[_Run]).decode
 
 
 class Edge(NamedTuple):

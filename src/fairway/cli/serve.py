@@ -13,6 +13,7 @@ import uvloop
 
 from fairway.api.app import Api
 from fairway.api.http.protocol import ConnectionGate, GateLimits
+from fairway.api.peers import Peers
 from fairway.cli.http import BACKLOG, HttpServer
 from fairway.cli.signals import stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
@@ -84,10 +85,11 @@ async def serve(
     scheduler: type[PoolShare] = PoolShare,
 ) -> None:
     """Run a server until `stopping` is set. `ready` is called once it accepts work."""
-    platform = await Platform.prepare(dsn, settings, SystemClock(), scheduler)
+    peers = Peers()
+    platform = await Platform.prepare(dsn, settings, SystemClock(), peers.ask_runs, scheduler)
     await platform.storage_binding.begin()
     await platform.start()
-    api = Api(platform)
+    api = Api(platform, peers)
     limits = GateLimits(
         connection_limits(settings), settings.head_seconds, settings.unread_bytes_max
     )
@@ -104,6 +106,7 @@ async def serve(
     finally:
         await collecting.stop()
         await api.close()
+        peers.close()
         await platform.stop()
 
 

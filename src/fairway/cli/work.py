@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -30,7 +30,6 @@ from fairway.worker.options import CEILING, WorkerOptions
 APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 
-
 Several: TypeAlias = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 app = App(name="worker", help="Run an app's jobs; or look after workers that run.")
@@ -40,20 +39,91 @@ app.command(
 app.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkerFlags:
+    """What a worker serves, of whom, and what its jobs may use."""
+
+    pool: Annotated[
+        Several,
+        Parameter(
+            help="Pools to serve, each as name or name=slots (default: short, medium and long)."
+        ),
+    ] = None
+    slots: Annotated[
+        int | None, Parameter(help="Slots in each pool that was named without a number.")
+    ] = None
+    url: Annotated[
+        Several,
+        Parameter(
+            help="Servers to talk to (default FAIRWAY_URL, else what `fairway up` left here)."
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        Parameter(help="The worker's name in logs and lists (default: host and process id)."),
+    ] = None
+    grace: Annotated[
+        float, Parameter(help="Seconds that running jobs get to finish after SIGTERM.")
+    ] = 25.0
+    limit: Annotated[
+        Several,
+        Parameter(
+            help="The most that any job in a process of its own may use: memory=1GB, cpu=10m,"
+            " file_size=1GB, open_files=256, processes=512 (the default). A job type may declare"
+            " less."
+        ),
+    ] = None
+    cgroup: Annotated[
+        str | None,
+        Parameter(
+            help="Make control groups below this one (default FAIRWAY_CGROUP, else one that is"
+            " delegated)."
+        ),
+    ] = None
+    journal: Annotated[
+        Path | None,
+        Parameter(help="The folder of the outcome journal (default: journal in the data folder)."),
+    ] = None
+    label: Annotated[
+        Several, Parameter(help="What this machine has, such as gpu; some pools ask for labels.")
+    ] = None
+    warm: Annotated[
+        Several,
+        Parameter(
+            help="What is ready here (images, models): job types with that warm_key are preferred."
+        ),
+    ] = None
+
+    def options(self, target: str, environment: Mapping[str, str]) -> WorkerOptions:
+        """Flags over the environment, over what `fairway up` left in this folder."""
+        target, pools = named_app(target, self.pool)
+        found_urls, api_key = find_platform(environment)
+        return WorkerOptions(
+            target=target,
+            name=self.name or f"{socket.gethostname()}-{os.getpid()}",
+            urls=checked_urls(self.url or found_urls),
+            api_key=api_key,
+            slots=parse_pools(pools, self.slots),
+            grace_seconds=self.grace,
+            build=environment.get("FAIRWAY_BUILD", ""),
+            ceiling=parse_limits(self.limit or []),
+            cgroup=self.cgroup or environment.get("FAIRWAY_CGROUP"),
+            journal=self.journal or _journal_at(_data_dir(environment)),
+            owns_process=True,
+            labels=self.label or [],
+            warm_keys=self.warm or [],
+        )
+
+
+PLAIN = WorkerFlags()
+
+
 @app.default
 def worker(
     target: Annotated[str, Parameter(show_default=False)] = "",
     *,
-    pool: Several = None,
-    slots: int | None = None,
-    url: Several = None,
-    name: str | None = None,
-    grace: float = 25.0,
-    limit: Several = None,
-    cgroup: str | None = None,
-    journal: Path | None = None,
-    label: Several = None,
-    warm: Several = None,
+    flags: WorkerFlags = PLAIN,
     log_level: LevelName | None = None,
     log_format: FormatName | None = None,
 ) -> int:
@@ -63,27 +133,6 @@ def worker(
     ----------
     target
         The app, as module:app or file.py:app.
-    pool
-        Pools to serve, each as name or name=slots (default: short, medium and long).
-    slots
-        Slots in each pool that was named without a number.
-    url
-        Servers to talk to (default FAIRWAY_URL, else what `fairway up` left here).
-    name
-        The worker's name in logs and lists (default: host and process id).
-    grace
-        Seconds that running jobs get to finish after SIGTERM.
-    limit
-        The most that any job in a process of its own may use: memory=1GB, cpu=10m, file_size=1GB,
-        open_files=256, processes=512 (the default). A job type may declare less.
-    cgroup
-        Make control groups below this one (default FAIRWAY_CGROUP, else one that is delegated).
-    journal
-        The folder of the outcome journal (default: journal in the data folder).
-    label
-        What this machine has, such as gpu; some pools ask for labels.
-    warm
-        What is ready here (images, models): job types with that warm_key are preferred.
     log_level
         The least that is logged here, of the worker and of what jobs say (default info).
     log_format
@@ -92,25 +141,7 @@ def worker(
     from fairway.runtime.telemetry import log_as  # here and below: `worker ls` needs none of it
 
     log_as(choose(os.environ, log_level, log_format))
-    target, pools = named_app(target, pool)
-    found_urls, api_key = find_platform(os.environ)
-    return _run(
-        WorkerOptions(
-            target=target,
-            name=name or f"{socket.gethostname()}-{os.getpid()}",
-            urls=checked_urls(url or found_urls),
-            api_key=api_key,
-            slots=parse_pools(pools, slots),
-            grace_seconds=grace,
-            build=os.environ.get("FAIRWAY_BUILD", ""),
-            ceiling=parse_limits(limit or []),
-            cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
-            journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
-            owns_process=True,
-            labels=label or [],
-            warm_keys=warm or [],
-        )
-    )
+    return _run(flags.options(target, os.environ))
 
 
 def _run(options: WorkerOptions) -> int:
@@ -126,6 +157,10 @@ def _run(options: WorkerOptions) -> int:
         sys.stderr.write(f"fairway: {error.message}\n")
         return APP_NOT_LOADED
     return 0
+
+
+def _data_dir(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway")
 
 
 def _journal_at(data_dir: Path) -> Path:
@@ -147,7 +182,7 @@ def named_app(target: str, pools: list[str] | None) -> tuple[str, list[str] | No
 
 def find_platform(environment: Mapping[str, str]) -> tuple[list[str], str]:
     """The servers to talk to and a worker's key: from the environment, else from this folder."""
-    keys = read_keys(Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
+    keys = read_keys(_data_dir(environment) / FILE_NAME)
     url = environment.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
     api_key = environment.get("FAIRWAY_API_KEY") or (keys.worker_key if keys else "")
     if not api_key:

@@ -20,6 +20,7 @@ from fairway.rig.program import LOOK_SECONDS, READY_SECONDS, Program, Programs, 
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import load
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -45,7 +46,7 @@ class MeasuredPlatform:
 
     async def prepare(self) -> None:
         """The schema, and the keys that come before any tenant."""
-        platform = await Platform.prepare(self.dsn, load(self.settings), SystemClock())
+        platform = await Platform.prepare(self.dsn, load(self.settings), SystemClock(), no_peers)
         try:
             for key in (self._operator, self._worker):
                 await platform.directory.add_key(key, None)

@@ -6,17 +6,15 @@ Composition only: who needs whom, what starts first, what stops last. Decides no
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
+from functools import partial
 
-from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
-from fairway.core.ids import TenantId
 from fairway.core.pools import PoolTable
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Loop, Step, Wakeups
-from fairway.runtime.random_ids import lease_tokens
+from fairway.runtime.loops import Step, Wakeups
+from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
@@ -26,17 +24,16 @@ from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
 from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
-from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
-from fairway.services.dispatch.ports import LatePorts
 from fairway.services.dispatch.refiller import Refiller
-from fairway.services.failure.failure_policy import FailurePolicy
+from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.families import Families
+from fairway.services.jobs.far_runs import AskRuns, FarRuns
 from fairway.services.jobs.flow_cascades import FlowCascades
 from fairway.services.jobs.flows import Flows
 from fairway.services.jobs.job_logs import JobLogs
@@ -57,12 +54,10 @@ from fairway.services.object_storage.storage_binding import StorageBinding, Stor
 from fairway.services.object_storage.upload_accounts import UploadLimits
 from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
-from fairway.services.recording.lease_writer import LeaseWriter
-from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_name_expiry import TypeNameExpiry
-from fairway.services.restraints.holds import HoldRegistry
+from fairway.services.registry.type_names import TypeNames
 from fairway.services.restraints.pauses import Pauses
 from fairway.services.restraints.restraints import RestraintLoop
 from fairway.services.restraints.tenant_events import TenantEvents
@@ -104,6 +99,7 @@ class Platform:
         cluster: Cluster,
         settings: Settings,
         clock: Clock,
+        ask_runs: AskRuns,
         scheduler: type[PoolShare] = PoolShare,
     ) -> None:
         self.settings = settings
@@ -123,64 +119,86 @@ class Platform:
         self.heavy = HeavyWork(self.waiting)
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
-        self._join_dispatcher(scheduler)
-        self._join_dispatching()
-        self._join_submitting()
         self._join_storage()
-        self._join_recording()
+        self._join_engine(scheduler)
+        self._join_registry()
+        self._join_submitting()
+        self._join_workers()
         self._join_ownership()
-        self._join_answers()
+        self._join_answers(ask_runs)
         self._join_schedules()
-        self.loops = self._loops()
+        self.loops = self.wakeups.loops(self._steps(), clock)
 
-    def _join_dispatcher(self, scheduler: type[PoolShare]) -> None:
-        """Who decides what runs. Its ports are bound once those behind them are made."""
-        settings = self.settings
-        limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
-        dispatching = DispatchSettings(
-            limits=limits,
-            tokens=lease_tokens(self.cluster.secret),
-            inline_bytes_max=settings.inline_bytes_max,
-            scheduler=scheduler,
-            grace_seconds=settings.timeout_grace_seconds,
-            shard_count=self.cluster.shard_count,
+    def _join_storage(self) -> None:
+        """Where large data lies."""
+        failures = StorageFailures(self.metrics)
+        storage = Storage.open(
+            self.settings.storage_url, self.settings.data_dir / "objects", failures.note
         )
-        self.pools = pools = PoolTable()
-        self.failure_policy = FailurePolicy(
-            self.store_clock, pools, jitter=random.Random().random, on_news=self._restrain
-        )
-        self._late_ports = LatePorts.unbound()
-        ports = self._late_ports.reading_by(self.wakeups.of("refiller"))
-        self.dispatcher = Dispatcher(
-            dispatching,
-            ports,
-            self.failure_policy,
-            pools,
-            clock=self.store_clock,
-            metrics=self.metrics,
+        self.storage_binding = StorageBinding(self.database, storage, self.cluster, failures)
+        self.objects = Objects(storage, self.storage_binding.hold)
+        self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
+        limits = UploadLimits.of(self.settings)
+        self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
+        self.job_ids = JobIdFactory(self.store_clock)
+        self.large_payloads = LargePayloads(
+            self.objects, self.cluster, self.store_clock, self.job_ids, self.uploads
         )
 
-    def _join_dispatching(self) -> None:
+    def _join_engine(self, scheduler: type[PoolShare]) -> None:
+        """Who decides what runs and writes down what did, and what that leans on."""
+        self.pools = PoolTable()
+        self.type_names = TypeNames(self.database)
+        self.lateness = LatenessCheck(self.type_names, self.store_clock, self.metrics)
+        self.run_times = RunTimes(self.pools, self.store_clock, self.clock)
+        engine = Engine(
+            self.database,
+            self.settings,
+            dispatch_settings(self.settings, self.cluster, scheduler),
+            self.pools,
+            self.watchers,
+            self.store_clock,
+            self.instruments,
+            EnginePorts(
+                drop_expired=self.lateness.drop_expired,
+                keep_result=self.large_payloads.keep_result,
+                on_ends=self.run_times.observe,
+                on_scheduled=self.wakeups.of("promoter"),
+                on_restrained=self.wakeups.of("restraints"),
+                want_reads=self.wakeups.of("refiller"),
+            ),
+        )
+        self.failure_policy = engine.failure_policy
+        self.dispatcher = engine.dispatcher
+        self.holds = engine.holds
+        self.recorder = engine.recorder
+        self.lease_writer = engine.lease_writer
+
+    def _join_registry(self) -> None:
         """What the dispatcher knows of tenants and job types, and who keeps it told."""
         database = self.database
         self.revocation = Revocation(self.dispatcher, self.clock)
         self.directory = Directory(
             database,
             self.pools,
+            self.type_names,
             on_tenant=self.dispatcher.set_entitlement,
             on_revoked=self.revocation.revoked,
             guesses=Guesses(self.instruments),
         )
-        self.lateness = LatenessCheck(self.directory, self.store_clock, self.metrics)
-        self._late_ports.drop_expired.bind(self.lateness.drop_expired)
-        self.run_times = RunTimes(self.dispatcher, self.store_clock, self.clock)
         self.registry = Registry(
-            database, self.directory, self.run_times, self.dispatcher.hear_anew
+            database,
+            self.directory,
+            self.run_times,
+            on_unsaid=self.dispatcher.hear_anew,
+            on_forgotten=self.dispatcher.forget_type,
         )
         self.reclassifier = Reclassifier(
             database, self.dispatcher, self.registry, self.run_times, self.metrics
         )
-        self.holds = HoldRegistry(self.dispatcher)
+        self.checkpoint_watch = CheckpointWatch(
+            database, self.dispatcher, self.directory, self.metrics
+        )
         self.pauses = Pauses(database, self.holds)
         self.restraints = RestraintLoop(
             database,
@@ -198,7 +216,10 @@ class Platform:
         )
         self.hints = Hints()
         ports = SubmissionPorts(
-            self.wakeups.of("promoter"), self.hints, on_replaced=self.watchers.notify
+            ids=self.job_ids,
+            on_scheduled=self.wakeups.of("promoter"),
+            hints=self.hints,
+            on_replaced=self.watchers.notify,
         )
         self.submissions = Submissions(
             self.database,
@@ -227,54 +248,8 @@ class Platform:
             self.metrics,
         )
 
-    def _join_storage(self) -> None:
-        """Where large data lies."""
-        failures = StorageFailures(self.metrics)
-        storage = Storage.open(
-            self.settings.storage_url, self.settings.data_dir / "objects", failures.note
-        )
-        self.storage_binding = StorageBinding(self.database, storage, self.cluster, failures)
-        self.objects = Objects(storage, self.storage_binding.hold)
-        self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
-        limits = UploadLimits.of(self.settings)
-        self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
-        self.checkpoint_watch = CheckpointWatch(
-            self.database, self.dispatcher, self.directory, self.metrics
-        )
-        self.large_payloads = LargePayloads(
-            self.objects, self.cluster, self.store_clock, self.submissions.ids, self.uploads
-        )
-
-    def _join_recording(self) -> None:
-        """Who hears workers, and writes down what they say."""
-        settings = self.settings
-        bounds = Bounds(
-            self.cluster.shard_count, settings.inline_bytes_max, settings.results_waiting_bytes_max
-        )
-        self.recorder = Recorder(
-            self.database,
-            self.dispatcher,
-            self.watchers,
-            self.store_clock,
-            self.instruments,
-            bounds,
-            RecorderPorts(
-                keep_result=self.large_payloads.keep_result,
-                on_ends=self.run_times.observe,
-                on_scheduled=self.wakeups.of("promoter"),
-            ),
-        )
-        self.lease_writer = LeaseWriter(
-            self.database,
-            self.dispatcher,
-            self.watchers,
-            self.instruments,
-            self.store_clock,
-            shard_count=self.cluster.shard_count,
-            lazy_after_ms=settings.lazy_running_ms,
-        )
-        self._late_ports.record_ends.bind(self.recorder.record)
-        self._late_ports.write_leases.bind(self.lease_writer.write)
+    def _join_workers(self) -> None:
+        """Who hears workers."""
         intake = Intake(
             has_room=self.recorder.large_results.has_room,
             is_behind=self.recorder.is_behind,
@@ -293,7 +268,7 @@ class Platform:
             self.dispatcher,
             self.watchers,
             self.metrics,
-            settings,
+            self.settings,
             intake,
         )
 
@@ -318,10 +293,17 @@ class Platform:
             server_name=secrets.token_hex(8),
         )
 
-    def _join_answers(self) -> None:
+    def _join_answers(self, ask_runs: AskRuns) -> None:
         """What people ask about jobs, and ask of them."""
+        far_runs = FarRuns(
+            self.store_clock, self.ownership.owner_url, partial(ask_runs, self.cluster.secret)
+        )
         self.job_lookup = JobLookup(
-            self.database, self.dispatcher, self.store_clock, shard_count=self.cluster.shard_count
+            self.database,
+            self.dispatcher,
+            far_runs,
+            self.store_clock,
+            shard_count=self.cluster.shard_count,
         )
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.many_waits = ManyWaits(self.database, self.watchers, self.clock)
@@ -364,7 +346,6 @@ class Platform:
         limits = ScheduleLimits(
             round(self.settings.schedule_seconds_min * 1000), self.settings.schedules_per_tenant
         )
-        ids = self.submissions.ids
         ports = SchedulePorts(
             in_turn=self.heavy.run,
             admit=self.submissions.admit,
@@ -374,7 +355,7 @@ class Platform:
         self.schedules = Schedules(
             self.database,
             self.directory,
-            ids,
+            self.job_ids,
             self.store_clock,
             limits,
             ports,
@@ -384,7 +365,7 @@ class Platform:
             self.database,
             self.dispatcher,
             self.control,
-            ids,
+            self.job_ids,
             self.metrics,
             on_scheduled=self.wakeups.of("promoter"),
             on_cancel=self.wakeups.of("overlapping runs"),
@@ -392,7 +373,12 @@ class Platform:
 
     @classmethod
     async def prepare(
-        cls, dsn: str, settings: Settings, clock: Clock, scheduler: type[PoolShare] = PoolShare
+        cls,
+        dsn: str,
+        settings: Settings,
+        clock: Clock,
+        ask_runs: AskRuns,
+        scheduler: type[PoolShare] = PoolShare,
     ) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
         database = await opened(dsn, settings)
@@ -403,7 +389,7 @@ class Platform:
             now, read_us = await leadership.database_now(connection), clock.now_us()
         async with database.upkeep() as connection:
             await make_partitions(connection, now)
-        platform = cls(database, cluster, settings, clock, scheduler)
+        platform = cls(database, cluster, settings, clock, ask_runs, scheduler)
         platform.store_clock.was_read(now, read_us)
         return platform
 
@@ -450,15 +436,6 @@ class Platform:
             "slow statements": self.slow_statements.run_once,
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
         }
-
-    def _loops(self) -> dict[str, Loop]:
-        self._late_ports.check()
-        return self.wakeups.loops(self._steps(), self.clock)
-
-    def _restrain(self, tenants: set[TenantId]) -> None:
-        """Streams are held at once; the store and the tenant hear of it a moment later."""
-        self.restraints.changed(tenants)
-        self.wakeups.of("restraints")()
 
     async def start(self) -> None:
         await self.directory.run_once(0)

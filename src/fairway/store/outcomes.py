@@ -32,7 +32,7 @@ class Success(NamedTuple):
 
 
 # A Success, or as plain as one.
-SuccessRow: TypeAlias = tuple[TenantId, str, Epoch, int, bytes | None, str | None]
+SuccessRow: TypeAlias = tuple[TenantId, JobId, Epoch, int, bytes | None, str | None]
 
 
 class Parent(NamedTuple):
@@ -102,7 +102,9 @@ async def record_successes(
         touched += await execute(connection, _SQL["record_successes"], **values)
     if touched == len(done):
         return set()
-    expected = {job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done}
+    expected: dict[str, tuple[State, Epoch]] = {
+        job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done
+    }
     return await _not_recorded(connection, shard, tenants, expected)
 
 

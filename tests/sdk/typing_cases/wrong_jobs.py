@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fairway
 from fairway import CTX, App, Ctx, Handle
 
 app = App("scoring")
@@ -15,6 +16,10 @@ async def score(cv_id: str, rubric: str, ctx: Ctx = CTX) -> float:
 @app.job
 def needs_ctx(cv_id: str, ctx: Ctx) -> float:
     return 1.0
+
+
+def misspelt() -> object:
+    return fairway.Appp  # error
 
 
 def follow_up(ctx: Ctx) -> None:

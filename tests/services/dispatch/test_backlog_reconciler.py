@@ -92,7 +92,7 @@ async def test_a_job_whose_end_is_on_its_way_to_disk_is_not_granted_again(
     hand = Hand(platform, short=5)
     (lease,) = await hand.take()
     ends: list[End] = []
-    monkeypatch.setattr(platform._late_ports.record_ends, "_body", ends.extend)
+    monkeypatch.setattr(platform.recorder, "record", ends.extend)
     await hand.say(reports=[hand.done(lease)])
     await sweep(platform)
     news = await hand.say()

@@ -20,6 +20,7 @@ from tests.services.platform_room import (
 
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 
 
@@ -52,7 +53,7 @@ async def debts_on_disk(platform: Platform) -> dict[int, int]:
 
 
 async def test_a_debtor_is_not_served_before_others_after_a_failover(database_url: str) -> None:
-    first = await Platform.prepare(database_url, QUICK, SystemClock())
+    first = await Platform.prepare(database_url, QUICK, SystemClock(), no_peers)
     await first.start()
     await until(lambda: owns_all(first))
     debtor = await tenant_with(first, "debtor")

@@ -31,6 +31,7 @@ from tests.services.platform_room import (
 from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
 from fairway.store.connections.database import Connection
@@ -50,7 +51,7 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
     settings = replace(QUICK, term_seconds=5.0, adoption_seconds=0.05)
     async with platform_on(database_url, settings) as first:
         await until(lambda: owns_all(first))
-        second = await Platform.prepare(database_url, settings, SystemClock())
+        second = await Platform.prepare(database_url, settings, SystemClock(), no_peers)
         await second.start()
     second.loops["ownership"].wake()
     began = time.monotonic()
@@ -63,7 +64,7 @@ async def test_after_a_hand_over_nobody_waits_for_workers_to_speak(database_url:
     """All they run is on disk: one lease as ever (medium), one because of it (short)."""
     patient = replace(QUICK, term_seconds=60.0, adoption_seconds=60.0, lazy_running_ms=60_000)
     async with owner_on(database_url, patient) as first:
-        second = await Platform.prepare(database_url, patient, SystemClock())
+        second = await Platform.prepare(database_url, patient, SystemClock(), no_peers)
         await second.start()
         await until(lambda: second.ownership.has_peers)
         tenant = await add_tenant(first)

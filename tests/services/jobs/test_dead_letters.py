@@ -28,6 +28,7 @@ from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
+from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 
 EVERYTHING = DeadFilter("ffffffff-ffff-ffff-ffff-ffffffffffff", LOWEST_JOB_ID)
@@ -238,7 +239,7 @@ async def test_a_server_that_dies_in_the_middle_loses_and_doubles_nothing(
     database_url: str,
 ) -> None:
     async with platform_on(database_url) as second:
-        first = await Platform.prepare(database_url, second.settings, second.clock)
+        first = await Platform.prepare(database_url, second.settings, second.clock, no_peers)
         await until(lambda: owns_all(second))
         tenant = await add_tenant(second)
         jobs = await died(second, tenant, 100)

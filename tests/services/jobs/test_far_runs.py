@@ -7,7 +7,7 @@ import asyncio
 from fairway.core.errors import Unavailable
 from fairway.core.ids import Epoch, JobId, ShardId, make_job_id
 from fairway.runtime.clock import SystemClock
-from fairway.services.jobs.far_runs import JOBS_MAX, FarRun, FarRuns
+from fairway.services.jobs.far_runs import JOBS_MAX, FarRun, FarRuns, Runs
 
 RUN = FarRun(Epoch(1), 0, b"1")
 HERE, THERE = ShardId(0), ShardId(1)
@@ -17,26 +17,28 @@ def job(number: int, shard: ShardId = HERE) -> JobId:
     return make_job_id(shard, 1_800_000_000_000, number, 0)
 
 
+def url_of(shard: ShardId) -> str:
+    return f"http://owner-of-{shard}"
+
+
 class Owners:
-    """Answers for every shard but those that are away; notes what it was asked."""
+    """Answers at every address but those that are away; notes what it was asked."""
 
     def __init__(self, *away: ShardId) -> None:
         self.asked: list[int] = []
-        self.away = away
+        self.away = [url_of(shard) for shard in away]
         self.open = asyncio.Event()
         self.open.set()
 
-    async def ask(self, shard: ShardId, jobs: list[JobId]) -> dict[JobId, FarRun]:
+    async def ask(self, url: str, jobs: list[JobId]) -> Runs:
         self.asked.append(len(jobs))
         await self.open.wait()
-        if shard in self.away:
+        if url in self.away:
             raise Unavailable
         return dict.fromkeys(jobs[::2], RUN)
 
     def runs(self) -> FarRuns:
-        found = FarRuns(SystemClock())
-        found.ask.bind(self.ask)
-        return found
+        return FarRuns(SystemClock(), url_of, self.ask)
 
 
 async def test_all_who_ask_meanwhile_share_the_next_question() -> None:
@@ -68,5 +70,7 @@ async def test_an_owner_without_an_answer_is_left_in_peace_and_others_are_not() 
     assert await runs.of_each([job(0), job(1)]) == {job(0): RUN}
 
 
-async def test_who_can_speak_to_nobody_knows_nothing() -> None:
-    assert await FarRuns(SystemClock()).of(job(0)) is None
+async def test_of_a_shard_that_nobody_owns_nobody_is_asked() -> None:
+    owners = Owners()
+    assert await FarRuns(SystemClock(), lambda shard: None, owners.ask).of(job(0)) is None
+    assert owners.asked == []

@@ -92,7 +92,11 @@ async def test_another_server_hears_of_the_move(platform: Platform, tenant: Tena
     await finish(platform, tenant, RUNS_MIN, 20 * S)
     await judge(platform)
     fresh = Registry(
-        platform.database, platform.directory, platform.run_times, platform.dispatcher.hear_anew
+        platform.database,
+        platform.directory,
+        platform.run_times,
+        on_unsaid=platform.dispatcher.hear_anew,
+        on_forgotten=platform.dispatcher.forget_type,
     )
     await fresh.run_once(0)
     assert fresh.pool_for("work", "short") == MEDIUM

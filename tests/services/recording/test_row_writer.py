@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairway.core.ids import ShardId, Term
 from fairway.services.recording import row_writer
-from fairway.services.recording.row_writer import Part, RowWriter
+from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
 
@@ -43,7 +43,7 @@ class Table:
 
 async def write(
     database: Database, table: Table, count: int, terms: dict[ShardId, Term] | None = None
-) -> list[Part]:
+) -> list[Part[set[str]]]:
     writer = RowWriter(database, {SHARD: Term(1)} if terms is None else terms)
     return [part async for part in writer.write(table.insert, SHARD, list(range(count)))]
 
@@ -55,10 +55,10 @@ async def test_bad_rows_stand_alone_and_cost_a_few_statements(
     table = Table(bad)
     parts = await write(database, table, 2000)
     assert sorted(table.written) == sorted(set(range(2000)) - bad), "each once"
-    refused = {part.start for part in parts if part.error is not None}
+    refused = {part.start for part in parts if isinstance(part, RowRefused)}
     assert refused == bad
     for part in parts:
-        if part.error is None:
+        if isinstance(part, RowsWritten):
             assert part.answer == {str(row) for row in range(part.start, part.stop)}
     assert len(table.asked) <= 1 + 2 * len(bad) * ceil(log2(2000))
 
@@ -79,7 +79,7 @@ async def test_what_passes_is_no_reason_to_part_rows(
         ConnectionResetError("gone"),
     ]
     parts = await write(database, table, 50)
-    assert parts == [Part(0, 50, {str(row) for row in range(50)})]
+    assert parts == [RowsWritten(0, 50, {str(row) for row in range(50)})]
     assert table.asked == [list(range(50))] * 9
 
 
@@ -119,7 +119,7 @@ async def test_rows_taken_under_a_term_are_not_written_under_the_next(
     assert (len(table.asked), table.written) == (1, [])
 
 
-async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part]:
+async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part[set[str]]]:
     return [part async for part in writer.write(table.insert, SHARD, rows, patient=True)]
 
 
@@ -129,9 +129,9 @@ async def test_with_patience_an_error_inside_the_store_may_pass(
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
     table, writer = Table({5}), RowWriter(database, {SHARD: Term(1)})
     table.passing = [asyncpg.InternalServerError("cache lookup failed")]
-    assert [part.error for part in await patiently(writer, table, [1])] == [None]
+    assert [type(part) for part in await patiently(writer, table, [1])] == [RowsWritten]
     parts = await patiently(writer, table, [4, 5, 6])
-    assert [part.start for part in parts if part.error is not None] == [1]
+    assert [part.start for part in parts if isinstance(part, RowRefused)] == [1]
     assert sorted(table.written) == [1, 4, 6]
 
 
@@ -149,7 +149,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     table.bad = {many[3], many[7]}
     async with asyncio.timeout(10):
         parts = await writing
-    assert {part.start for part in parts if part.error is not None} == table.bad
+    assert {part.start for part in parts if isinstance(part, RowRefused)} == table.bad
     assert sorted(table.written) == sorted(set(many) - table.bad)
 
 

@@ -16,6 +16,7 @@ from fairway.runtime import loops
 from fairway.services.failure.failure_policy import RestraintChange, TypeKey
 from fairway.services.platform import Platform
 from fairway.services.restraints import probes
+from fairway.services.restraints.restraints import hold_streams
 from fairway.store import restraints as store
 from fairway.store.restraints import CircuitKey
 
@@ -33,7 +34,7 @@ async def due_circuits(platform: Platform, tenant: Tenant, *types: str) -> list[
         key = TypeKey(tenant.id, platform.directory.type_ids[name])
         failure_policy.circuits.put(*key, "stripe", circuit)
         circuits.append(circuit)
-    platform.restraints.changed([tenant.id])
+    hold_streams(failure_policy, platform.holds, [tenant.id])
     return circuits
 
 

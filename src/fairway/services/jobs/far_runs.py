@@ -9,14 +9,13 @@ that nobody runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import Epoch, JobId, ShardId, shard_of
 from fairway.runtime.clock import Clock
-from fairway.services.dispatch.ports import Late
 
 JOBS_MAX = 100  # in one question; each may bring its progress
 REST_SECONDS = 1.0  # for an owner that gave no answer
@@ -32,14 +31,21 @@ class FarRun(NamedTuple):
 
 Runs: TypeAlias = dict[JobId, FarRun]
 Answers: TypeAlias = "dict[JobId, asyncio.Future[FarRun | None]]"
+Ask: TypeAlias = Callable[[str, list[JobId]], Awaitable[Runs]]  # the server at this address
+#: As `Ask`, with the secret of the cluster first. Unavailable when there is no answer.
+AskRuns: TypeAlias = Callable[[str, str, list[JobId]], Awaitable[Runs]]
+
+
+async def no_peers(secret: str, url: str, jobs: list[JobId]) -> Runs:
+    """`AskRuns` for one that speaks to no other server: the store alone answers."""
+    raise Unavailable(code="NOT_OWNER")
 
 
 class FarRuns:
-    def __init__(self, clock: Clock) -> None:
-        #: Asks the owner of a shard; Unavailable when it gives no answer. Bound by whoever can
-        #: speak to other servers: a server that serves nobody has no need of it.
-        self.ask: Late[[ShardId, list[JobId]], Awaitable[Runs]] = Late("ask")
+    def __init__(self, clock: Clock, owner_url: Callable[[ShardId], str | None], ask: Ask) -> None:
         self._clock = clock
+        self._owner_url = owner_url  # None: nobody else owns it
+        self._ask = ask
         self._asked: dict[ShardId, Answers] = {}
         self._asking: dict[ShardId, asyncio.Task[None]] = {}
         self._rests_until_us: dict[ShardId, int] = {}
@@ -47,8 +53,7 @@ class FarRuns:
     async def of(self, job: JobId) -> FarRun | None:
         """How it runs; None when it does not, or nobody can tell."""
         shard = shard_of(job)
-        is_resting = self._clock.now_us() < self._rests_until_us.get(shard, 0)
-        if is_resting or not self.ask.is_bound:
+        if self._clock.now_us() < self._rests_until_us.get(shard, 0):
             return None
         answers = self._asked.setdefault(shard, {})
         if job not in answers:
@@ -73,7 +78,10 @@ class FarRuns:
 
     async def _runs(self, shard: ShardId, jobs: list[JobId]) -> Runs:
         try:
-            return await self.ask(shard, jobs)
+            url = self._owner_url(shard)
+            if url is None:
+                raise Unavailable(code="NOT_OWNER")
+            return await self._ask(url, jobs)
         except Unavailable:
             self._rests_until_us[shard] = self._clock.now_us() + round(REST_SECONDS * 1e6)
             return {}

@@ -54,12 +54,13 @@ class JobLookup:
         self,
         database: Database,
         dispatcher: Dispatcher,
+        far_runs: FarRuns,
         store_clock: StoreClock,
         *,
         shard_count: int,
     ) -> None:
         self._database = database
-        self.far_runs = FarRuns(store_clock)
+        self._far_runs = far_runs
         self._reader = JobReader(database, lambda number: dispatcher.pools.by_number[number])
         self._dispatcher = dispatcher
         self._store_clock = store_clock
@@ -70,7 +71,7 @@ class JobLookup:
         if found is None:
             raise NotFound(f"There is no job {job}.")
         record = found.record
-        run = await self.far_runs.of(job) if self._is_far(record) else self.run_of(job)
+        run = await self._far_runs.of(job) if self._is_far(record) else self.run_of(job)
         return _joined(record, run)._replace(checkpoint=found.checkpoint)
 
     def _is_far(self, record: JobRecord) -> bool:
@@ -93,7 +94,7 @@ class JobLookup:
 
     async def with_runs(self, records: Sequence[JobRecord]) -> list[JobSight]:
         """With what their owners know beyond the store."""
-        far = await self.far_runs.of_each([one.id for one in records if self._is_far(one)])
+        far = await self._far_runs.of_each([one.id for one in records if self._is_far(one)])
         return [_joined(one, far.get(one.id) or self.run_of(one.id)) for one in records]
 
     def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:

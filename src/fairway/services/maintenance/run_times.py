@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from fairway.core.ids import TypeId
 from fairway.core.job_type import JobType
 from fairway.core.pool_classifier import PoolClassifier, Span
-from fairway.core.pools import SHORT, Pool
+from fairway.core.pools import SHORT, Pool, PoolTable
 from fairway.runtime.clock import Clock
-from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 
@@ -23,11 +22,10 @@ NEVER_US = 1 << 62
 
 
 class RunTimes:
-    def __init__(self, dispatcher: Dispatcher, store_clock: StoreClock, clock: Clock) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, pools: PoolTable, store_clock: StoreClock, clock: Clock) -> None:
         self._store_clock = store_clock
         self._clock = clock
-        self.classifier = PoolClassifier(tuple(map(_span, dispatcher.pools.of_duration())))
+        self.classifier = PoolClassifier(tuple(map(_span, pools.of_duration())))
 
     def observe(self, ends: Sequence[End]) -> None:
         """Runs that ended well are on disk; of many, some are looked at.
@@ -58,7 +56,6 @@ class RunTimes:
     def forget(self, type_id: TypeId) -> None:
         """Nobody uses this type any more."""
         self.classifier.forget(type_id)
-        self._dispatcher.forget_type(type_id)
 
 
 def _span(pool: Pool) -> Span:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fairway.core.ids import ShardId, Term
 from fairway.services.jobs.flow_news import FlowNews
@@ -22,13 +22,21 @@ from fairway.store.flows import Key
 TRIES_BEFORE_STANDING = 4  # of a lock that was not free, in about a third of a second
 
 
-class EndStatement(Protocol):
+#: What a statement takes of an end, by its kind.
+EndRow: TypeAlias = (
+    outcomes.SuccessRow | outcomes.Parent | outcomes.Settlement | outcomes.RefusedEnd
+)
+Row = TypeVar("Row", bound=EndRow)
+Taken = TypeVar("Taken", bound=EndRow, contravariant=True)
+
+
+class EndStatement(Protocol[Taken]):
     async def __call__(
         self,
         connection: Connection,
         shard: ShardId,
         term: Term,
-        done: Sequence[Any],
+        done: Sequence[Taken],
         *,
         in_flow: bool = False,
     ) -> set[str]: ...
@@ -46,11 +54,11 @@ class FlowEnds:
         self._news = news
         self._standing = asyncio.Lock()
 
-    def uncounted(self, statement: EndStatement) -> Write[Any]:
+    def uncounted(self, statement: EndStatement[Row]) -> Write[Row, LeftOut]:
         """For lanes: writes what is in no flow, and answers what it left out."""
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
         ) -> LeftOut:
             missing = await statement(connection, shard, term, done)
             if not missing:
@@ -61,7 +69,7 @@ class FlowEnds:
 
         return write
 
-    def counted(self, statement: EndStatement) -> Write[Any]:
+    def counted(self, statement: EndStatement[Row]) -> Write[Row, set[str]]:
         """For members of flows of one tenant: writes and counts; answers what is refused.
 
         While somebody else has the tenant's lock it gives up at once, to be called again. A lock
@@ -70,7 +78,7 @@ class FlowEnds:
         tries, write_within = 0, self._within_lock(statement)
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
         ) -> set[str]:
             nonlocal tries
             tries += 1
@@ -81,23 +89,25 @@ class FlowEnds:
 
         return write
 
-    def alone(self, statement: EndStatement) -> Write[Any]:
+    def alone(self, statement: EndStatement[Row]) -> Write[Row, set[str]]:
         """For a single end, whether in a flow or not; answers whether it is refused."""
         uncounted, write_within = self.uncounted(statement), self._within_lock(statement)
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
         ) -> set[str]:
-            left: LeftOut = await uncounted(connection, shard, term, done)
+            left = await uncounted(connection, shard, term, done)
             if left.in_flow:
                 return await write_within(Wait.SHORT, connection, shard, term, done)
             return left.refused
 
         return write
 
-    def _within_lock(self, statement: EndStatement) -> Callable[..., Awaitable[set[str]]]:
+    def _within_lock(
+        self, statement: EndStatement[Row]
+    ) -> Callable[[Wait, Connection, ShardId, Term, Sequence[Row]], Awaitable[set[str]]]:
         async def write(
-            wait: Wait, connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+            wait: Wait, connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
         ) -> set[str]:
             async with self._news.counting(connection, shard, [*map(_key, done)], wait):
                 return await statement(connection, shard, term, done, in_flow=True)
@@ -105,6 +115,6 @@ class FlowEnds:
         return write
 
 
-def _key(row: Any) -> Key:
+def _key(row: EndRow) -> Key:
     tenant, job = (row.success if isinstance(row, outcomes.Parent) else row)[:2]
     return tenant, job

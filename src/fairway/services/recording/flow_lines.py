@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairway.core.ids import ShardId, TenantId, Term
 from fairway.runtime.telemetry import logger
 from fairway.services.group_commit import BYTES_MAX, JOBS_MAX
+from fairway.services.recording.flow_ends import EndRow
 from fairway.services.recording.parent_ends import SIZES
 from fairway.services.sessions.sessions import End
 
@@ -31,7 +32,7 @@ class Member(NamedTuple):
     """An end, and the row that its lane would have written."""
 
     end: End
-    row: Any
+    row: EndRow
 
 
 class FlowLines:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
@@ -15,7 +14,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.refused_outcomes import lease_refusal
-from fairway.services.recording.row_writer import RowWriter
+from fairway.services.recording.row_writer import RowRefused, RowWriter
 from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import leases as store
@@ -98,10 +97,9 @@ class LeaseWriter:
         for shard, group in _by_shard(leases).items():
             rows = [self._row(lease) for lease in group]
             undecided = len(group)
-            write = partial(self._writer.write, patient=True)
-            async for part in write(self._write_rows, shard, rows):
+            async for part in self._writer.write(self._write_rows, shard, rows, patient=True):
                 undecided -= part.stop - part.start
-                if part.error is not None:
+                if isinstance(part, RowRefused):
                     self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
                     continue
                 some = group[part.start : part.stop]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from fairway.core.lifecycle import State
 from fairway.core.run.billing import is_billable
@@ -16,8 +17,8 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 
 
-def statement_for(end: End) -> EndStatement:
-    """The one that writes ends of this kind."""
+def statement_for(end: End) -> EndStatement[Any]:
+    """The one that writes ends of this kind: it takes what `row_for` makes of one."""
     if end.decision is not None:
         return outcomes.settle
     return outcomes.record_successes if end.children is None else outcomes.record_parents

@@ -26,14 +26,14 @@ from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
-from fairway.services.recording.flow_ends import EndStatement, FlowEnds, LeftOut
+from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
 from fairway.services.recording.flow_lines import FlowLine, FlowLines, Member
 from fairway.services.recording.outcome_rows import row_for, settlement_of, statement_for
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
-from fairway.services.recording.row_writer import Part, RowWriter
+from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
 from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -41,7 +41,8 @@ from fairway.store.connections.database import Database
 
 log = logger("recorder")
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=EndRow)
+Answer = TypeVar("Answer")
 
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
 SUCCESS_WRITES_MAX = 2
@@ -246,9 +247,9 @@ class Recorder:
         await self._write(outcomes.settle, shard, packed, rows)
 
     async def _write(
-        self, statement: EndStatement, shard: ShardId, ends: list[End], rows: list[Row]
+        self, statement: EndStatement[Row], shard: ShardId, ends: list[End], rows: Sequence[Row]
     ) -> None:
-        def finish(part: Part) -> None:
+        def finish(part: RowsWritten[LeftOut]) -> None:
             place = slice(part.start, part.stop)
             self._finish_uncounted(shard, ends[place], rows[place], part.answer)
 
@@ -256,7 +257,7 @@ class Recorder:
         await self._follow(self._writer.write(write, shard, rows), ends, finish)
 
     def _finish_uncounted(
-        self, shard: ShardId, ends: Sequence[End], rows: Sequence[Row], left: LeftOut
+        self, shard: ShardId, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut
     ) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""
         if left.in_flow:
@@ -272,7 +273,7 @@ class Recorder:
         """Ends of one kind, of members of one tenant's flows."""
         ends, rows = [one.end for one in members], [one.row for one in members]
 
-        def finish(part: Part) -> None:
+        def finish(part: RowsWritten[set[str]]) -> None:
             self._finish_aside(ends[part.start : part.stop], part.answer)
 
         write = self._flow_ends.counted(statement_for(ends[0]))
@@ -283,14 +284,17 @@ class Recorder:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
     async def _follow(
-        self, parts: AsyncIterator[Part], ends: list[End], finish: Callable[[Part], None]
+        self,
+        parts: AsyncIterator[Part[Answer]],
+        ends: list[End],
+        finish: Callable[[RowsWritten[Answer]], None],
     ) -> None:
         """What is refused is set aside, and what is in no part is forgotten."""
         decided: list[range] = []
         async for part in parts:
             decided.append(range(part.start, part.stop))
             first = ends[part.start]
-            if part.error is not None:
+            if isinstance(part, RowRefused):
                 await self.refused_ends.until_room(first, part.error)
                 self.refused_ends.take(first, part.error)
                 continue

@@ -28,7 +28,8 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.failure.failure_policy import tally_of
-from fairway.services.recording.row_writer import Part, RowWriter, Write
+from fairway.services.recording.flow_ends import EndRow
+from fairway.services.recording.row_writer import Part, RowRefused, RowWriter, Write
 from fairway.services.sessions.sessions import End
 from fairway.store import outcomes
 from fairway.store.connections.error_classes import code_of, reason_of
@@ -44,7 +45,7 @@ PROBE_SECONDS = 2.0  # from one try to the next while the store is at fault
 WRITERS = 2  # at a time: the connections are the lanes' first
 
 
-Rewrite: TypeAlias = tuple[Write[Any], Any]  # a statement, and the row for it
+Rewrite: TypeAlias = tuple[Write[Any, set[str]], EndRow]  # a statement, and the row for it
 
 
 class Refused(NamedTuple):
@@ -57,7 +58,7 @@ class Refused(NamedTuple):
 class RefusedPorts(NamedTuple):
     """How an end is written, and who hears what became of one that was refused."""
 
-    end_refused: Write[outcomes.RefusedEnd]  # in short form
+    end_refused: Write[outcomes.RefusedEnd, set[str]]  # in short form
     as_it_is: Callable[[End], Rewrite]  # if it can be
     on_written: Callable[[Sequence[End], set[str]], None]
     on_dead: Callable[[End, End, set[str]], None]  # the end as said, and as written
@@ -131,7 +132,7 @@ class RefusedEnds:
             error = refusal
         dead = in_short(end, reason_of(error))
         part = await self._end_as_dead(one, dead)
-        if part is not None and part.error is not None:
+        if isinstance(part, RowRefused):
             self._set_aside(end)
             _begin(self._aside, self._try_on(one, dead))
 
@@ -163,14 +164,16 @@ class RefusedEnds:
         except Exception as error:
             return error
         part = await self._write(rewrite, one)
+        if isinstance(part, RowRefused):
+            return part.error
         if part is None:
             self._ports.on_dropped([end])  # another server's now
-        elif part.error is None:
+        else:
             self.taken(end)
             self._ports.on_written([end], part.answer)
-        return part.error if part is not None else None
+        return None
 
-    async def _write(self, rewrite: Rewrite, one: Refused) -> Part | None:
+    async def _write(self, rewrite: Rewrite, one: Refused) -> Part[set[str]] | None:
         statement, row = rewrite
         async with self._turn:
             shard, term = one.end.lease.shard, one.term
@@ -178,11 +181,11 @@ class RefusedEnds:
                 return part
         return None
 
-    async def _end_as_dead(self, one: Refused, dead: End) -> Part | None:
+    async def _end_as_dead(self, one: Refused, dead: End) -> Part[set[str]] | None:
         part = await self._write((self._ports.end_refused, _row(dead)), one)
         if part is None:
             self._ports.on_dropped([one.end])
-        elif part.error is None:
+        elif not isinstance(part, RowRefused):
             self._ports.on_dead(one.end, dead, part.answer)
         return part
 
@@ -200,7 +203,7 @@ class RefusedEnds:
             for seconds in chain(ASIDE_SECONDS, repeat(ASIDE_SECONDS[-1])):
                 await pause(seconds)
                 part = await self._end_as_dead(silent, replace(dead, number=None))
-                if part is None or part.error is None:
+                if not isinstance(part, RowRefused):
                     return
         finally:
             self._jobs_aside.discard(job)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.ids import NO_TERM, ShardId, Term
@@ -26,7 +26,9 @@ from fairway.store.flow_locks import FlowsBusy
 log = logger("row_writer")
 
 Row = TypeVar("Row")
-Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[Any]]
+Answer = TypeVar("Answer")
+#: A statement: what it says of the rows it was given.
+Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[Answer]]
 
 RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
@@ -36,13 +38,23 @@ ROUNDS_MIN = 2  # after the first: an error inside the server may pass, be it of
 WIDESPREAD = 8  # rows refused for one cause since one was taken
 
 
-class Part(NamedTuple):
-    """Some of the rows, by their places in what was given, and what became of them."""
+class RowsWritten(NamedTuple, Generic[Answer]):
+    """Some of the rows, by their places in what was given."""
 
     start: int
     stop: int
-    answer: Any  # what the statement said of them; None with an error
-    error: Exception | None = None  # why the store will never take this one row
+    answer: Answer  # what the statement said of them
+
+
+class RowRefused(NamedTuple):
+    """One row, by its place, that the store will never take."""
+
+    start: int
+    stop: int
+    error: Exception
+
+
+Part: TypeAlias = RowsWritten[Answer] | RowRefused
 
 
 class RowWriter:
@@ -64,13 +76,13 @@ class RowWriter:
 
     async def write(
         self,
-        statement: Write[Row],
+        statement: Write[Row, Answer],
         shard: ShardId,
         rows: Sequence[Row],
         term: Term | None = None,
         *,
         patient: bool = False,
-    ) -> AsyncIterator[Part]:
+    ) -> AsyncIterator[Part[Answer]]:
         """Each part as soon as it is written or refused; what is in none is not ours any more.
 
         `term` is the one under which the rows were taken, if they have waited since. With patience
@@ -94,22 +106,20 @@ class RowWriter:
                     continue
                 parts.popleft()
                 log.error("store refused rows", shard=shard, rows=stop - start, error=repr(error))
-                if (
-                    stop - start > 1
-                ):  # last in the row: what is larger, and perhaps good, goes first
+                if stop - start > 1:  # halves go last: what is larger, and perhaps good, goes first
                     middle = (start + stop) // 2
                     parts += [(start, middle), (middle, stop)]
                 elif patient and self._refusals.may_pass(statement, error, rounds):
                     again.append((start, stop))
                 else:
-                    yield Part(start, stop, None, error)
+                    yield RowRefused(start, stop, error)
             else:
                 if self._terms.get(shard) != term:
                     return  # under another's term nothing is written, which says nothing of a row
                 tries = 0
                 parts.popleft()
                 self._refusals.taken(statement)
-                yield Part(start, stop, answer)
+                yield RowsWritten(start, stop, answer)
 
     async def _wait(self, shard: ShardId, error: Exception, tries: int) -> None:
         if isinstance(error, FlowsBusy):
@@ -125,14 +135,14 @@ class _Refusals:
     it is the store that is at fault."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[Any, str], int] = {}  # (statement, cause) → rows
+        self._counts: dict[tuple[object, str], int] = {}  # (statement, cause) → rows
 
-    def may_pass(self, statement: Any, error: Exception, rounds: int) -> bool:
+    def may_pass(self, statement: object, error: Exception, rounds: int) -> bool:
         cause = (statement, code_of(error))
         if not rounds:
             self._counts[cause] = self._counts.get(cause, 0) + 1
         return rounds < ROUNDS_MIN or self._counts.get(cause, 0) >= WIDESPREAD
 
-    def taken(self, statement: Any) -> None:
+    def taken(self, statement: object) -> None:
         if self._counts:
             self._counts = {at: n for at, n in self._counts.items() if at[0] != statement}

@@ -43,13 +43,16 @@ class Registry:
         database: Database,
         directory: Directory,
         listener: TypeListener,
+        *,
         on_unsaid: Callable[[set[TypeId]], None],
+        on_forgotten: Callable[[TypeId], None],
     ) -> None:
         self._database = database
         self.directory = directory
         self.pools = directory.pools
         self._listener = listener
         self._on_unsaid = on_unsaid  # types that workers must name anew
+        self._on_forgotten = on_forgotten  # nobody uses it any more
         self.types: dict[TypeId, JobType] = {}
         self.schemas: dict[str, bytes] = {}  # job type → JSON Schema of its payload
         self._declared: dict[str, PoolId] = {}  # job type → pool it was registered with
@@ -142,6 +145,7 @@ class Registry:
             self._measured.pop(job_type.name, None)
             self.schemas.pop(job_type.name, None)
             self._listener.forget(job_type.id)
+            self._on_forgotten(job_type.id)
 
     # -- registration ------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ class Directory:
         self,
         database: Database,
         pools: PoolTable,
+        names: TypeNames,
         *,
         on_tenant: Callable[[Tenant], None],
         on_revoked: Callable[[Collection[str]], Awaitable[None]],
@@ -67,9 +68,9 @@ class Directory:
         self._on_revoked = on_revoked  # the ids of keys; may be told again
         self.tenants: dict[TenantId, Tenant] = {}
         self.tenant_ids: dict[str, TenantId] = {}
-        self.names = TypeNames(database)
-        self.type_ids = self.names.ids
-        self.type_names = self.names.by_id
+        self.names = names
+        self.type_ids = names.ids
+        self.type_names = names.by_id
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._absent_keys: dict[str, None] = {}  # public parts that the store did not know

@@ -32,6 +32,14 @@ SOURCE = "restraints"
 REST_SECONDS = 1.0
 
 
+def hold_streams(
+    failure_policy: FailurePolicy, holds: HoldRegistry, tenants: Iterable[TenantId]
+) -> None:
+    """Something of these began or ended: streams are held, or not, from this moment."""
+    found = {tenant: tuple(holds_of(failure_policy, tenant)) for tenant in tenants}
+    holds.replace_for(SOURCE, found)
+
+
 class RestraintLoop:
     def __init__(
         self,
@@ -52,11 +60,6 @@ class RestraintLoop:
         self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
         self._shared_quarantines: set[tuple[TenantId, TypeId]] = set()
 
-    def changed(self, tenants: Iterable[TenantId]) -> None:
-        """Something of these began or ended: streams are held, or not, from this moment."""
-        found = {tenant: tuple(holds_of(self._failure_policy, tenant)) for tenant in tenants}
-        self._holds.replace_for(SOURCE, found)
-
     async def run_once(self, now_us: int) -> float:
         await self._write_news()
         await self._read_shared()
@@ -70,7 +73,7 @@ class RestraintLoop:
         """A tenant at a time: what was read of others, and what ended by itself."""
         work = WorkInParts()
         for tenant in self._failure_policy.restrained().union(self._holds.tenants_of(SOURCE)):
-            self.changed([tenant])
+            hold_streams(self._failure_policy, self._holds, [tenant])
             await work.let_others()
 
     # -- with the store ----------------------------------------------------------------------

@@ -26,7 +26,7 @@ from fairway.services.dispatch.ports import Sorted
 from fairway.services.failure.failure_policy import tally_of
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
-from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_names import TypeNames
 from fairway.services.sessions.sessions import End, Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import promotion as store
@@ -58,11 +58,11 @@ class LateExecution(NamedTuple):
 class LatenessCheck:
     def __init__(
         self,
-        directory: Directory,
+        names: TypeNames,
         store_clock: StoreClock,
         metrics: Metrics,
     ) -> None:
-        self._directory = directory
+        self._names = names
         self._store_clock = store_clock
         self._metrics = metrics
         self.news: list[LateExecution] = []  # to be written as events
@@ -87,9 +87,9 @@ class LatenessCheck:
         late_ms = lateness_ms(timing, now_ms)
         if not may_start(timing, now_ms):
             return self._skip(lease, late_ms)
-        name = self._directory.type_names.get(lease.job.type, "")
+        name = self._names.by_id.get(lease.job.type, "")
         # Labels are few, and names of tenants' own cost nothing to make up.
-        label = name if name in self._directory.names.shared else OTHER_TYPES
+        label = name if name in self._names.shared else OTHER_TYPES
         self._metrics.lateness.observe(label, late_ms / 1000)
         if is_too_late(timing, now_ms):
             self.tell(_action(timing), lease.job.tenant, lease.job.id, late_ms)

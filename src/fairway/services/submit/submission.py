@@ -57,8 +57,9 @@ from fairway.store.submissions import KeyHolder
 
 
 class SubmissionPorts(NamedTuple):
-    """Who hears of jobs that are on disk, beside the dispatcher."""
+    """Who names jobs; and who hears of those that are on disk, beside the dispatcher."""
 
+    ids: JobIdFactory
     on_scheduled: Callable[[], None]  # ours, for later
     hints: Hints  # of another owner's shard
     on_replaced: Callable[[Iterable[str]], None]  # jobs that waited, and are cancelled
@@ -87,11 +88,10 @@ class Submissions:
         self._random = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
-        self.ids = JobIdFactory(store_clock)
         # by shard and weight
         self._groups: dict[tuple[ShardId, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
-        self._on_scheduled, self._hints, self._on_replaced = ports
+        self.ids, self._on_scheduled, self._hints, self._on_replaced = ports
         self._unique = UniqueIntake(dispatcher)
 
     def admit(self, tenant: Tenant, count: int) -> None:
