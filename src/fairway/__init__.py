@@ -25,6 +25,7 @@ if _TYPE_CHECKING:
         JobEnded,
         JobExpired,
         JobFailed,
+        ResultIgnored,
         StillRunning,
     )
     from fairway.sdk.client.flows import FlowHandle, Signature, chain, group
@@ -90,6 +91,7 @@ __all__ = [
     "NotStarted",
     "Rate",
     "Refused",
+    "ResultIgnored",
     "Retry",
     "RunFailure",
     "RunIsOver",
@@ -125,6 +127,7 @@ _PLACES = {
         "JobEnded",
         "JobExpired",
         "JobFailed",
+        "ResultIgnored",
         "StillRunning",
     ),
     "fairway.sdk.client.flows": (
