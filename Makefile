@@ -16,10 +16,12 @@ setup: $(STAMP)  ## Install everything into .venv (leaves .venv/bin/fairway)
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing into $(VENV): programs, tests and tools, two to three minutes the first time"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+	@echo "Installed. The commands are in $(BIN); '. $(BIN)/activate' puts them on your path"
 
 up: setup  ## Start everything: PostgreSQL, server, workers, the scoring service (Ctrl-C drains)
 	$(BIN)/fairway up examples.hello:app examples.scoring.jobs:app --beside examples.scoring

@@ -23,6 +23,7 @@ if _typing.TYPE_CHECKING:  # spelt like this, or checkers do not know it
     from fairway.sdk.client.failures import JobEnded as JobEnded
     from fairway.sdk.client.failures import JobExpired as JobExpired
     from fairway.sdk.client.failures import JobFailed as JobFailed
+    from fairway.sdk.client.failures import ResultIgnored as ResultIgnored
     from fairway.sdk.client.failures import StillRunning as StillRunning
     from fairway.sdk.client.flows import FlowHandle as FlowHandle
     from fairway.sdk.client.flows import Signature as Signature
@@ -65,7 +66,9 @@ else:  # unseen by type checkers: to them a misspelt name must stay a mistake
         ),
         "fairway.sdk.app": "App",
         "fairway.sdk.client.enqueue": "BatchRefused",
-        "fairway.sdk.client.failures": "JobCancelled JobEnded JobExpired JobFailed StillRunning",
+        "fairway.sdk.client.failures": (
+            "JobCancelled JobEnded JobExpired JobFailed ResultIgnored StillRunning"
+        ),
         "fairway.sdk.client.flows": "FlowHandle Signature chain group",
         "fairway.sdk.client.handle": "Handle",
         "fairway.sdk.client.run_door": "NotStarted",

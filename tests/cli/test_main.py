@@ -14,6 +14,8 @@ import pytest
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway
 
+from fairway.cli.main import app
+
 ANSWER_SECONDS_MAX = 0.4
 
 
@@ -109,3 +111,35 @@ def test_ctrl_c_leaves_no_stack(tmp_path: Path) -> None:
             asking.send_signal(signal.SIGINT)
             _, said = asking.communicate(timeout=30)
     assert (asking.returncode, said) == (130, "")
+
+
+def test_the_sdk_alone_says_what_the_commands_need(tmp_path: Path) -> None:
+    """As after `pip install fairway`, which brings the script and none of its libraries."""
+    code = "import sys; sys.modules['cyclopts'] = None; import fairway.cli.main"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("fairway: This is the SDK alone;")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_a_shell_is_taught_to_complete(tmp_path: Path) -> None:
+    ended = fairway(tmp_path, "--install-completion", "--shell", "bash", HOME=str(tmp_path))
+    assert ended.status == 0, ended
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("fairway" in path.read_text() for path in written)
+
+
+@pytest.mark.parametrize("verb", ["ls", "list"])
+@pytest.mark.parametrize("family", ["jobs", "dead", "schedules", "worker", "tenants", "keys"])
+def test_what_is_listed_is_listed_by_either_word_and_for_programs(family: str, verb: str) -> None:
+    for form in (["--json"], ["-o", "csv"]):
+        app.parse_args([family, verb, *form], exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["limits"], ["events"], ["restraints"], ["tiers"], ["pauses"], ["jobs", "show", "x"]]
+)
+def test_whatever_shows_something_shows_it_to_programs_too(words: list[str]) -> None:
+    app.parse_args([*words, "--json"], exit_on_error=False, print_error=False)

@@ -24,6 +24,26 @@ def test_the_readme_is_a_front_door_not_a_manual() -> None:
         assert len(readme.read_text("utf-8").splitlines()) < README_LINES_MAX
 
 
+def test_the_readme_lists_each_page_once() -> None:
+    """And the two calls of its example leave time for the score between them."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.*?) \|", text.partition("## Read on")[2], re.MULTILINE)
+    listed = LINK.findall(" ".join(rows))
+    assert len(listed) == len(set(listed)) > 20
+    assert "sleep 2; curl -s http://127.0.0.1:8800/leaderboard" in text
+
+
+def test_the_set_up_says_what_it_does_before_it_takes_minutes() -> None:
+    """What it installs is shown as it comes, and its end says where the commands are."""
+    recipe = (ROOT / "Makefile").read_text("utf-8").partition("$(STAMP): ")[2].partition("\n\n")[0]
+    first, *_, last = [line for line in recipe.splitlines() if "@echo" in line]
+    assert recipe.index(first) < recipe.index("pip install")
+    assert "minutes" in first
+    assert "activate" in last
+    (large,) = [line for line in recipe.splitlines() if "-r requirements.lock" in line]
+    assert "--quiet" not in large
+
+
 @every_page
 def test_links_lead_to_files_that_exist(page: Path) -> None:
     for target in LINK.findall(page.read_text("utf-8")):

@@ -131,3 +131,16 @@ def test_nobody_is_woken_who_is_not_there() -> None:
     wakeups.of("nobody")
     with pytest.raises(LookupError, match="nobody"):
         wakeups.loops({"made": Step().run_once}, ManualClock())
+
+
+async def test_work_is_given_up_when_the_event_comes_first() -> None:
+    event = asyncio.Event()
+    assert await loops.done_before(event, asyncio.sleep(0))
+    asyncio.get_running_loop().call_later(0.01, event.set)
+    assert not await loops.done_before(event, asyncio.sleep(600))
+
+    async def fail() -> None:
+        raise ValueError("as it was")
+
+    with pytest.raises(ValueError, match="as it was"):
+        await loops.done_before(asyncio.Event(), fail())

@@ -10,11 +10,13 @@ import asyncio
 import os
 import signal
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairway.cli.local_keys import LocalKeys
 from fairway.cli.work import APP_NOT_LOADED
@@ -32,6 +34,8 @@ LONG_LIFE_SECONDS = 30.0  # whoever lived this long starts again without a grudg
 RELOADED = -1000  # no status of a process: it was ended because its sources changed
 LOOK_SECONDS = 0.5  # between two looks at the sources
 RELOAD_GRACE_SECONDS = 2.0  # who edits wants to see; jobs that run are handed back
+LATE_SECONDS = 60.0  # beyond the drain, in which a worker says what it still has to say
+HURRIED_SECONDS = 10.0  # from the second word to the end of who does not hear
 SOURCES_MAX = 10_000
 NOT_SOURCES = {"__pycache__", "node_modules", "venv", "site-packages"}
 
@@ -42,6 +46,14 @@ class WorkerWishes:
 
     words: tuple[str, ...] = ()  # flags of `fairway worker`
     reloads: bool = False  # start them again when their sources change
+
+
+class Stops(NamedTuple):
+    """Who wants whom to stop."""
+
+    stopping: asyncio.Event  # everything
+    hurried: asyncio.Event  # at once
+    server: asyncio.Event  # for it is the last
 
 
 class Sources:
@@ -83,19 +95,13 @@ def folder_of(target: str) -> Path:
 class Companions:
     """`start` once the server is ready; it stops the server when all have ended."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        stopping: asyncio.Event,
-        server_stop: asyncio.Event,
-        wishes: WorkerWishes,
-    ) -> None:
+    def __init__(self, settings: Settings, stops: Stops, wishes: WorkerWishes) -> None:
         self._settings = settings
         self._wishes = wishes
-        self._stopping = stopping
+        self._stopping, self._hurried = stops.stopping, stops.hurried
         self._tasks: list[asyncio.Task[None]] = []
         self.problem = ""  # why nothing can come of it, in a sentence: then all stops
-        self._finisher = asyncio.create_task(self._finish(server_stop), name="finisher")
+        self._finisher = asyncio.create_task(self._finish(stops.server), name="finisher")
 
     def start(self, targets: Sequence[str], beside: Sequence[str], keys: LocalKeys) -> None:
         grace_seconds = self._settings.drain_seconds
@@ -191,10 +197,23 @@ class Companions:
         ended = asyncio.create_task(process.wait())
         changes = [] if sources is None else [sources.changed()]
         first = await self._first_of(asyncio.shield(ended), self._stopping.wait(), *changes)
-        if not ended.done():
-            process.terminate()
+        await self._end(process, ended)
         status = await ended
         return RELOADED if first == 2 else status
+
+    async def _end(self, process: Process, ended: asyncio.Task[int]) -> None:
+        """Ask, and once more when it is late or somebody is in a hurry; then it is killed."""
+        late_seconds = self._settings.drain_seconds + LATE_SECONDS
+        if not ended.done():
+            _send(process, signal.SIGTERM)
+            waits = (self._hurried.wait(), pause(late_seconds))
+            await self._first_of(asyncio.shield(ended), *waits)
+        if not ended.done():
+            _send(process, signal.SIGTERM)
+            await self._first_of(asyncio.shield(ended), pause(HURRIED_SECONDS))
+        if not ended.done():
+            log.error("program does not end; killing it", pid=process.pid)
+            _send(process, signal.SIGKILL)
 
     async def _first_of(self, *waits: Awaitable[object]) -> int:
         """Which of these was done first; the others are given up."""
@@ -204,3 +223,8 @@ class Companions:
         for task in tasks:
             task.cancel()
         return first
+
+
+def _send(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has just ended
+        process.send_signal(number)

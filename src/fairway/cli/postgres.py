@@ -13,6 +13,7 @@ from pathlib import Path
 from fairway.cli.data_folder import make_data_folder
 from fairway.cli.signals import stop_on_signals
 from fairway.cli.up import close_to_others, postgres_folder, screen
+from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.settings import load
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
@@ -25,6 +26,7 @@ def postgres(*, data_dir: Path | None = None) -> None:
     data_dir
         Where its data lives (default .fairway); not that of a running `fairway up`.
     """
+    outlive_readers()
     settings = load(os.environ, data_dir=data_dir)
     make_data_folder(settings.data_dir)
     close_to_others(settings.data_dir, has_postgres=True)

@@ -21,6 +21,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, tune_gc
+from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings, load
@@ -142,6 +143,7 @@ def server(
 
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
     """`scheduler` is for measurements against another one; there is no setting for it."""
+    outlive_readers()
     log_as(LogOptions.of(os.environ))
     settings = checked(load(os.environ, **flags))
     if settings.database_url is None:

@@ -19,7 +19,7 @@ import uvloop
 from cyclopts import Parameter
 from rich.console import Console
 
-from fairway.cli.companions import Companions, WorkerWishes
+from fairway.cli.companions import Companions, Stops, WorkerWishes
 from fairway.cli.data_folder import OWNER_ONLY, is_ours, make_data_folder
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
@@ -29,6 +29,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
+from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
 from fairway.runtime.random_ids import new_api_key
@@ -60,6 +61,8 @@ def up(
 ) -> int:
     """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
 
+    A second Ctrl-C waits for no job.
+
     Parameters
     ----------
     targets
@@ -89,6 +92,7 @@ def up(
     apps, programs = (*targets, *behind) if worker else (), beside or ()
     pools = [word for word in pool or () if word not in behind]
     wishes = worker_wishes(pools, slots, reload)
+    outlive_readers()
     log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
@@ -118,15 +122,16 @@ def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
 async def _main(
     targets: Sequence[str], beside: Sequence[str], settings: Settings, wishes: WorkerWishes
 ) -> int:
-    stopping = asyncio.Event()
+    stopping, hurried = asyncio.Event(), asyncio.Event()
 
     def stop() -> None:
-        if not stopping.is_set():
+        was_stopping = stopping.is_set()
+        stopping.set()
+        if not was_stopping:
             seconds = f"{settings.drain_seconds:g} s"
             screen.print(f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish.[/]")
-        stopping.set()
 
-    stop_on_signals(stop)
+    stop_on_signals(stop, hurried.set)
     listener = listen(settings)
     make_data_folder(settings.data_dir)
     close_to_others(settings.data_dir, has_postgres=settings.database_url is None)
@@ -138,7 +143,7 @@ async def _main(
             return 0  # somebody changed their mind: nobody waits for the rest of it
         guard = asyncio.create_task(_guard(postgres))
         server_stop = asyncio.Event()
-        companions = Companions(settings, stopping, server_stop, wishes)
+        companions = Companions(settings, Stops(stopping, hurried, server_stop), wishes)
 
         async def ready(platform: Platform) -> None:
             if stopping.is_set():

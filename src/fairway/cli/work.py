@@ -19,6 +19,7 @@ from fairway.cli.local_keys import FILE_NAME, read_keys
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.core.run.process_limits import RunLimits
+from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.http.settings import checked_url
@@ -127,7 +128,7 @@ def worker(
     log_level: LevelName | None = None,
     log_format: FormatName | None = None,
 ) -> int:
-    """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
+    """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs; a second one at once.
 
     Parameters
     ----------
@@ -140,6 +141,7 @@ def worker(
     """
     from fairway.runtime.telemetry import log_as  # here and below: `worker ls` needs none of it
 
+    outlive_readers()
     log_as(choose(os.environ, log_level, log_format))
     return _run(flags.options(target, os.environ))
 
@@ -207,7 +209,7 @@ async def _main(options: WorkerOptions) -> None:
 
     keeper = Keeper(options)
     tune_gc()
-    stop_on_signals(keeper.stop)
+    stop_on_signals(keeper.stop, keeper.hurry)
     await keeper.run()
 
 

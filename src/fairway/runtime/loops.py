@@ -10,8 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
 from fairway.runtime.clock import Clock
@@ -40,6 +48,20 @@ async def wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
     except TimeoutError:
         return
+
+
+async def done_before(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Whether this was done before the event; else it is given up. Raises what it raised."""
+    working, asked = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            await working
+        return working.done()
+    finally:
+        working.cancel()
+        asked.cancel()
+        await asyncio.gather(working, asked, return_exceptions=True)
 
 
 async def in_slices(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:

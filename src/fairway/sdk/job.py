@@ -69,7 +69,7 @@ class JobOptions(TypedDict, total=False):
     runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
     depends_on: str  # what it leans on, such as stripe
     warm_key: str  # workers that keep this ready are preferred: an image, a model
-    ignore_result: bool  # nothing that it returns is kept: `result()` is None
+    ignore_result: bool  # nothing that it returns is kept: `result()` raises ResultIgnored
     version: str  # of the type; operators see it
     concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
     rate: Rate | list[Rate]  # so many starts in a while, likewise
@@ -181,7 +181,7 @@ class Job(Generic[P, R]):
 
     def handle(self, job_id: str) -> Handle[R]:
         """The handle of a job of this type that was enqueued before."""
-        return Handle(self.app.door(), job_id, self.codec.decode_result)
+        return Handle(self.app.door(), job_id, self.codec.decode_kept)
 
     def __repr__(self) -> str:
         return f"<Job {self.name} of {self.app.name}>"

@@ -5,7 +5,8 @@ user's code does to its own interpreter. When a runner dies the keeper knows at 
 died with it, reports them and starts another, with a pause that grows while they keep dying.
 
 SIGTERM: no more leases; running jobs get until the end of the grace, then they are handed back
-(no attempt used); then goodbye, and status 0.
+(no attempt used); then goodbye, and status 0. All of it ends in time, also when no server answers
+any more; and at once when it is told so a second time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
 from fairway.core.run.outcome import Outcome
-from fairway.runtime.loops import pause, wait
+from fairway.runtime.loops import done_before, pause, wait
 from fairway.runtime.random_ids import session_key
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
@@ -25,7 +26,7 @@ from fairway.worker.exchange.large_results import LIGHT_BYTES
 from fairway.worker.exchange.lease_ledger import Naming
 from fairway.worker.exchange.log_sender import LogSender
 from fairway.worker.exchange.readiness import Readiness
-from fairway.worker.exchange.report_delay import patience
+from fairway.worker.exchange.report_delay import LastWords, patience
 from fairway.worker.exchange.reporting import Keeping, Reporting
 from fairway.worker.exchange.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.exchange.synthetic_outcomes import returned
@@ -42,6 +43,7 @@ log = logger("worker")
 
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
+GOODBYE_SECONDS = 5.0  # of the last call, and of those that are still under way
 
 
 class Keeper:
@@ -88,14 +90,22 @@ class Keeper:
         self._begun = 0  # jobs that came with the last reply
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._is_hurried = False
+        self._answered_at = 0.0  # when a server last did, by the monotonic clock
         self._failure: FairwayError | None = None
 
     def stop(self) -> None:
         """Begin to drain; calling it again changes nothing."""
-        if not self._stopping.is_set():
-            log.info("draining", running=len(self._ledger.running))
+        was_stopping = self._stopping.is_set()
         self._stopping.set()
         self._has_word.set()
+        if not was_stopping:
+            log.info("draining", running=len(self._ledger.running))
+
+    def hurry(self) -> None:
+        """Whoever asked to stop will not wait for jobs: they are handed back now."""
+        self._is_hurried = True
+        self.stop()
 
     def _ask_again(self) -> None:
         """Say at once whether we take work."""
@@ -113,7 +123,8 @@ class Keeper:
     async def run(self) -> None:
         """Until stopped. Raises what makes going on pointless: a refused key, a broken app."""
         try:
-            await self._fleet.start()
+            if not await done_before(self._stopping, self._fleet.start()):
+                return  # nobody waits for an app to load that is not wanted any more
             self._books.inherit()
             self._reporting.add(self._ledger.take_heavy())
             while not self._stopping.is_set():
@@ -189,8 +200,8 @@ class Keeper:
         """Off the list first, then the word: whoever wakes must not count it as under way."""
         self._calls.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("exchange broke", error=repr(error))
             self._failed(Unavailable(f"The exchange broke: {error!r}"))
+            log.error("exchange broke", error=repr(error))
         self._has_word.set()
 
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
@@ -283,6 +294,7 @@ class Keeper:
         await pause(seconds)
 
     def _receive(self, reply: wire.ExchangeReply, seconds: float) -> None:
+        self._answered_at = time.monotonic()
         if seconds > LEASE_BEATS * reply.beat_ms / 1000:
             # This process was stopped for a while: the leases may be lost before they began.
             log.warning("reply is too old to act on; asking anew", seconds=round(seconds, 1))
@@ -341,18 +353,28 @@ class Keeper:
         """Let jobs finish, hand the rest back, and stay until every report is heard of."""
         deadline = time.monotonic() + self._options.grace_seconds
         self._fleet.drain()
-        while self._ledger.running and time.monotonic() < deadline:
+        while self._ledger.running and not self._is_hurried and time.monotonic() < deadline:
             await self._speak()
         if self._ledger.running:
             log.info("grace is over, handing back", jobs=len(self._ledger.running))
             self._hand_back()
-        deadline = time.monotonic() + 10 + self._reporting.bytes_left / BYTES_PER_SECOND
-        while not self._ledger.is_settled and time.monotonic() < deadline:
-            await self._speak()
-        await self._logs.finish()
+        await self._settle()
+        if not self._is_hurried:
+            await self._logs.finish()
         self._call(wait_ms=0, goodbye=True)
-        await asyncio.gather(*self._calls, return_exceptions=True)
+        await asyncio.wait(self._calls, timeout=GOODBYE_SECONDS)
         log.info("drained", settled=self._ledger.is_settled)
+
+    async def _settle(self) -> None:
+        """Until every report is heard of, or nobody is there to hear."""
+        began_at = self._answered_at = time.monotonic()
+        heavy_seconds = self._reporting.bytes_left / BYTES_PER_SECOND
+        while not self._ledger.is_settled:
+            now = time.monotonic()
+            silent_seconds = now - self._answered_at
+            if LastWords(now - began_at, silent_seconds, heavy_seconds, self._is_hurried).are_over:
+                return
+            await self._speak()
 
     def _hand_back(self) -> None:
         for lease in list(self._ledger.running.values()):

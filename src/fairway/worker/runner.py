@@ -24,6 +24,7 @@ from fairway.core.ids import Epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
+from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.parent_death import die_with_parent
@@ -361,6 +362,7 @@ def main() -> None:
     die_with_parent(signal.SIGKILL)  # belt and braces: the pipe's end says the same soon
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the keeper's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    outlive_readers()  # a job that prints must not fail for want of somebody who reads
     confine.die_before_the_keeper()
     end, pings = (socket.socket(fileno=int(one)) for one in sys.argv[1:3])
     for one in (end, pings):

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 from msgspec import Meta
 
-from fairway import CTX, App, Cancel, Ctx, InvalidArguments, Snooze
+from fairway import CTX, App, Cancel, Ctx, InvalidArguments, ResultIgnored, Snooze
 from fairway.sdk.handler.codec import Codec
 from fairway.testing import inline
 
@@ -183,7 +183,20 @@ def test_a_result_that_nobody_wants_does_not_travel() -> None:
 
     with inline():
         handle = count.enqueue(1000)
-        assert handle.result() is None
-        assert handle.status().state == "succeeded"
+        with pytest.raises(
+            ResultIgnored, match=r"count .* succeeded, .*ignore_result=True"
+        ) as told:
+            handle.result()
+        assert told.value.view.state == "succeeded"
         assert handle.status().result is None
-    assert count.codec.decode_result(b"[1]") == [1], "of a job from before"
+    assert count.codec.decode_kept(b"[1]") == [1], "of a job from before"
+
+
+def test_who_returns_nothing_can_be_waited_for_whatever_is_kept() -> None:
+    app = App("forgetful")
+
+    @app.job(ignore_result=True)
+    def send(to: str) -> None: ...
+
+    with inline():
+        send.enqueue("ada").result()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.worker.exchange import report_delay
-from fairway.worker.exchange.report_delay import BUSY_JOBS, patience
+from fairway.worker.exchange.report_delay import BUSY_JOBS, LastWords, patience
 
 COUNTS = st.integers(0, 2 * BUSY_JOBS)
 
@@ -30,3 +30,20 @@ def test_many_runs_bring_company_sooner_than_they_cost_time(running: int, begun:
 def test_who_is_busy_lingers_longer() -> None:
     assert patience(BUSY_JOBS - 1, 0).linger_seconds == report_delay.LINGER_SECONDS
     assert patience(BUSY_JOBS, 0).linger_seconds == report_delay.LINGER_BUSY_SECONDS
+
+
+SECONDS = st.floats(0, 1000)
+
+
+@given(spent=SECONDS, silent=SECONDS, heavy=SECONDS)
+def test_last_words_end_in_time_and_with_whoever_listens(
+    spent: float, silent: float, heavy: float
+) -> None:
+    words = LastWords(spent, silent, heavy, is_hurried=False)
+    assert words.are_over == (
+        silent >= report_delay.SILENCE_SECONDS_MAX
+        or spent >= report_delay.LAST_WORDS_SECONDS + heavy
+    )
+    hurried = words._replace(is_hurried=True)
+    assert hurried.are_over or not words.are_over, "a hurry makes nothing longer"
+    assert hurried.are_over or spent < report_delay.HURRIED_SECONDS

@@ -104,8 +104,18 @@ def report(speed: float, job_seconds: float, runs: list[Run]) -> Report:
             f"{NAMES[r.way]}: {len(r.errors)} broken connections, first {r.errors[0]}"
             for r in runs
             if r.errors
-        ],
+        ]
+        + outrun(runs, most),
     )
+
+
+def outrun(runs: list[Run], most: float) -> list[str]:
+    """Ways that ended for want of a generator, before the aim was reached: no figure of ours."""
+    return [
+        f"{NAMES[run.way]} ended because {run.stopped_by}; the aim was not reached before that"
+        for run in runs
+        if most < REQUESTS_AIM and any(reading.behind for reading in run.readings)
+    ]
 
 
 def _data(run: Run, shared: int) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class Enqueuer(Generic[P, R]):
         return hooks.enqueue([one.request for one in submissions])
 
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
-        return Handle(backend, job_id, self._job.codec.decode_result)
+        return Handle(backend, job_id, self._job.codec.decode_kept)
 
     def submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
         """A key of the whole batch covers each job by its place."""

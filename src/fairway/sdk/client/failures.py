@@ -4,7 +4,8 @@ FairwayError
 ├── JobEnded                the job is over and there is no result
 │   ├── JobFailed           it is dead: carries the last error
 │   ├── JobCancelled        somebody, or its own handler, called it off
-│   └── JobExpired          its last moment to start passed
+│   ├── JobExpired          its last moment to start passed
+│   └── ResultIgnored       it succeeded, and its type keeps no results
 ├── StillRunning            the wait is over, the job is not (also a TimeoutError)
 ├── Refused
 │   ├── BatchRefused        some jobs of a batch were kept out (in `sdk/client/enqueue.py`)
@@ -55,6 +56,12 @@ class JobExpired(JobEnded):
     code = "JOB_EXPIRED"
 
 
+class ResultIgnored(JobEnded):
+    """The job succeeded, and its type keeps no results (`ignore_result=True`)."""
+
+    code = "RESULT_IGNORED"
+
+
 class StillRunning(FairwayError, TimeoutError):
     """The job has not ended within the time given."""
 
@@ -69,6 +76,7 @@ _BY_STATE: dict[str, type[JobEnded]] = {
     "dead": JobFailed,
     "cancelled": JobCancelled,
     "expired": JobExpired,
+    "succeeded": ResultIgnored,
 }
 
 
@@ -77,6 +85,11 @@ def _document(error: Any) -> dict[str, Any]:
 
 
 def _sentence(view: JobView, error: dict[str, Any]) -> str:
+    if view.state == "succeeded":
+        return (
+            f"{view.type} {view.id} succeeded, and what it returned was not kept: it is declared"
+            " with ignore_result=True"
+        )
     cause = ": ".join(str(error[key]) for key in ("type", "message") if error.get(key))
     attempts = f"{view.attempts} attempt{'' if view.attempts == 1 else 's'}"
     tries = f" after {attempts}" if view.state == "dead" else ""

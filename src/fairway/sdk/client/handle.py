@@ -20,6 +20,7 @@ from fairway.sdk.client.backend import Backend, HasDoor
 from fairway.sdk.client.failures import StillRunning, ended_without_result
 from fairway.sdk.client.status import JobStatus, status_of
 from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.handler.codec import NothingKept
 from fairway.sdk.handler.outcomes import Cancel, Snooze
 from fairway.sdk.http.sse import Event
 from fairway.sdk.times import with_zone
@@ -60,7 +61,10 @@ class Handle(Generic[R]):
         text = view.result if view.result is not None else b"null"
         if view.result_bytes is not None:  # too large to come with the view
             text = await self._backend.result(self.id)
-        result: Result = self._decode(text)
+        try:
+            result: Result = self._decode(text)
+        except NothingKept:
+            raise ended_without_result(view) from None
         return result
 
     def result(self: Handle[Result | Snooze | Cancel], timeout: Duration | None = None) -> Result:

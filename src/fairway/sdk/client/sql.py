@@ -193,7 +193,7 @@ def _arriving(submission: Submission, job_id: Any) -> Handle[Any]:
 
 
 def _handle(door: Backend, submission: Submission, job_id: str) -> Handle[Any]:
-    return Handle(door, job_id, submission.job.codec.decode_result)
+    return Handle(door, job_id, submission.job.codec.decode_kept)
 
 
 def _accepted(answers: list[str | FairwayError]) -> list[str]:

@@ -35,6 +35,10 @@ class InvalidArguments(InvalidRequest):
     """The arguments do not fit the job."""
 
 
+class NothingKept(LookupError):
+    """There was a result, and the job type said that nobody wants it."""
+
+
 class Codec:
     """How one function's arguments and result travel."""
 
@@ -48,9 +52,8 @@ class Codec:
         self._fields = tuple(p.name for p in passed)
         self._may_lack_some = any(p.default is not p.empty for p in passed)
         self._decoder = msgspec.json.Decoder(_struct_of(passed, hints), dec_hook=_decode_foreign)
-        self._result_decoder = msgspec.json.Decoder(
-            result_type(hints.get("return", Any)), dec_hook=_decode_foreign
-        )
+        self._returns = result_type(hints.get("return", Any))
+        self._result_decoder = msgspec.json.Decoder(self._returns, dec_hook=_decode_foreign)
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The payload for a call with these arguments; InvalidArguments names what is wrong."""
@@ -102,6 +105,10 @@ class Codec:
     def decode_result(self, result: bytes) -> Any:
         return self._result_decoder.decode(result)
 
+    def decode_kept(self, result: bytes) -> Any:
+        """For whoever asks for the result of a job; NothingKept where there was one once."""
+        return self.decode_result(result)
+
     def _encode(self, arguments: dict[str, Any]) -> bytes:
         try:
             return encode_value(arguments)
@@ -125,6 +132,12 @@ class ForgetfulCodec(Codec):
     def decode_result(self, result: bytes) -> Any:
         """None, but for what was kept before the type said so."""
         return None if bytes(result) == b"null" else super().decode_result(result)
+
+    def decode_kept(self, result: bytes) -> Any:
+        """A function that returns None has lost nothing."""
+        if bytes(result) == b"null" and self._returns not in (None, types.NoneType):
+            raise NothingKept
+        return self.decode_result(result)
 
 
 def refuse_unnamed_parameters(function: Callable[..., Any], label: str) -> None:

@@ -174,6 +174,8 @@ class RunnerProcess:
         """Close the pipe; a runner that does not end by itself is killed."""
         if self._pipe is not None:
             self._pipe.close()
+        if not self._runner_pid:  # it loads the app still, and hears nothing meanwhile
+            self.kill()
         if self._watch is not None:
             try:
                 async with asyncio.timeout(2):

@@ -1,0 +1,71 @@
+"""Standard output and error of a program that outlives whoever reads them.
+
+`fairway up 2>&1 | head` ends its reader, a terminal is closed, the disk under a log is full: for a
+program that works for weeks this is no reason to fail, or to end otherwise than it was asked to.
+What nobody takes is dropped. Otherwise a line of the log would raise where it is written, in the
+midst of a reply or of a drain. Not for commands that only speak, such as `jobs ls`: they end with
+their reader. Small: runners import it too.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+GONE = frozenset({errno.EPIPE, errno.EIO})  # a pipe or a terminal that nobody reads any more
+
+
+class LastingFile(io.FileIO):
+    """Writes what is taken and drops what is not. Once nobody reads, it writes into nothing.
+
+    So does all that is started from then on: a child would die by the signal of a broken pipe.
+    """
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError as error:
+            if error.errno in GONE:
+                _lead_nowhere(self.fileno())
+            written = None
+        return memoryview(data).nbytes if written is None else written
+
+
+def outlive_readers() -> None:
+    """Once, at the start of the program; streams that somebody else put in place stay."""
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _lasting(sys.stdout, 1)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _lasting(sys.stderr, 2)
+
+
+def _lasting(stream: object, number: int) -> io.TextIOWrapper:
+    """In place of this stream, which is None when the program was started with it closed."""
+    if not isinstance(stream, io.TextIOWrapper):
+        _lead_nowhere(number)  # else the next file to be opened has this number
+        return io.TextIOWrapper(LastingFile(number, "w", closefd=False), write_through=True)
+    with suppress(OSError):
+        stream.flush()
+    raw = LastingFile(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        raw if stream.write_through else io.BufferedWriter(raw),  # as PYTHONUNBUFFERED says
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.set_inheritable(nowhere, True)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)

@@ -1,0 +1,63 @@
+"""Output that nobody takes stops nobody; what is taken arrives as it was written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fairway.runtime.lasting_output import LastingFile
+
+SPEAKER = """
+import subprocess, sys
+from fairway.runtime.lasting_output import outlive_readers
+outlive_readers()
+input()
+print("x" * 100_000)
+sys.stderr.write("lost\\n")
+child = "import os; os.write(1, b'of a child')"
+sys.exit(7 + subprocess.run([sys.executable, "-c", child]).returncode)
+"""
+
+
+def test_a_reader_that_is_gone_stops_nobody() -> None:
+    reader, writer = os.pipe()
+    file = LastingFile(writer, "w")
+    assert file.write(b"heard") == 5
+    assert os.read(reader, 9) == b"heard"
+    os.close(reader)
+    assert file.write(b"lost") == 4
+    assert os.fstat(writer).st_rdev == os.stat(os.devnull).st_rdev, "it leads nowhere from now on"
+    file.close()
+
+
+def test_a_full_disk_costs_the_lines_and_no_more() -> None:
+    file = LastingFile(os.open("/dev/full", os.O_WRONLY), "w")
+    assert file.write(b"lost") == 4
+    assert os.fstat(file.fileno()).st_rdev == os.stat("/dev/full").st_rdev, "it may have room again"
+    file.close()
+
+
+def test_a_program_goes_on_without_its_reader_and_so_do_its_children() -> None:
+    speaker = subprocess.Popen(
+        [sys.executable, "-c", SPEAKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert speaker.stdout is not None
+    speaker.stdout.close()
+    speaker.communicate(b"\n", 60)
+    assert speaker.returncode == 7
+
+
+def test_what_is_taken_arrives_also_when_the_other_stream_is_closed(tmp_path: Path) -> None:
+    speaker = tmp_path / "speaker.py"
+    speaker.write_text(
+        "import sys\nfrom fairway.runtime.lasting_output import outlive_readers\n"
+        "outlive_readers()\nsys.stderr.write('lost')\nprint('heard', open(__file__).fileno() > 2)\n"
+    )
+    line = f"exec {sys.executable} {speaker} 2>&-"
+    ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, timeout=60, check=True)
+    assert ran.stdout == b"heard True\n"
