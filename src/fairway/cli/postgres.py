@@ -10,9 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from fairway.cli.data_folder import make_data_folder
+from fairway.cli.data_folder import close_to_others, make_data_folder, postgres_folder
 from fairway.cli.signals import stop_on_signals
-from fairway.cli.up import close_to_others, postgres_folder, screen
 from fairway.runtime.settings import load
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
@@ -35,7 +34,7 @@ def postgres(*, data_dir: Path | None = None) -> None:
 async def _main(postgres: EmbeddedPostgres) -> None:
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
-    dsn = await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
+    dsn = await postgres.start(lambda line: sys.stderr.write(f"{line}\n"))
     try:
         sys.stdout.write(f"{dsn}\n")
         sys.stdout.flush()
