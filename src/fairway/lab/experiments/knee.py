@@ -91,9 +91,10 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         title="Where one worker bends",
         question=f"One worker with {SLOTS} slots; every job waits {setup.service:g} s. How much can"
         " it take, and what do people notice when more arrives?",
-        answer=f"It follows the load up to {limit:.3g} jobs a second and stays there; theory (slots"
-        f" ÷ service time) says {theory:.3g}. Below the bend 99 of 100 are done within"
-        f" {seconds(reading.p99_below)}. Beyond it the queue grows, and the front door still"
+        found=f"One worker follows the load up to {limit:.3g} jobs a second and stays there; theory"
+        f" (slots ÷ service time) says {theory:.3g}.",
+        answer="Below the bend 99 of 100 are done within"
+        f" {seconds(reading.p99_below)}. Beyond it the queue grows, and the front door"
         f" answers within {seconds(reading.reply_p95_above)} (p95).",
         data=_data(setup, steps, reading) | {"lost": lost},
         findings=[
@@ -138,7 +139,7 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         drawings=_drawings(setup, steps, reading),
         tables=[_table(setup, steps, reading)],
         notes=_notes(setup),
-        invalid=complaints(steps),
+        doubts=complaints(steps),
     )
 
 

@@ -61,10 +61,11 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
         title="A connection held is a place lost",
         question="A worker that keeps a database connection while it scores needs as many"
         " connections as scores at a time. What happens when the pool is smaller?",
-        answer=f"With a pool of {sizes} the naive service starves: scores wait for connections, and"
-        f" so does the front door, up to {seconds(max(one.reply_p95() for one in naive))} (p95)."
-        f" Fairway's workers hold none: at the same load p99 is {seconds(fairway.p99())} and"
-        f" {_waited(fairway.waiters_max)} for a connection.",
+        found=f"Fairway's workers hold no connection: at the same load p99 is"
+        f" {seconds(fairway.p99())}, and {_waited(fairway.waiters_max)} for one; the naive service"
+        + (f" starves with a pool of {sizes}." if starved else " starved with none of its pools."),
+        answer="There scores wait for connections, and so does the front door, up to"
+        f" {seconds(max(one.reply_p95() for one in naive))} (p95).",
         data={
             "experiment": "pool",
             "offered_per_s": _offered(fairway),
@@ -109,7 +110,7 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
             " grows with every worker; Fairway's server keeps 11 at any number of slots.",
             *scaled(setup),
         ],
-        invalid=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
+        doubts=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
     )
 
 
