@@ -2,6 +2,7 @@
 "use strict";
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const placeOf = (link) => document.getElementById(decodeURIComponent(link.hash.slice(1)));
 
 // -- search ----------------------------------------------------------------------------------
 // By what a thing is called (its heading, path or code); if nothing is, by all that is said of it.
@@ -30,9 +31,9 @@ function startSearch(box) {
       section.hidden = wanted.length > 0 && ![...kept].some((node) => section.contains(node));
     }
     for (const link of all(".side a")) {
-      const target = document.getElementById(decodeURIComponent(link.hash.slice(1)));
-      (link.closest("strong") ?? link).hidden = Boolean(target?.closest("[hidden]"));
+      (link.closest("strong") ?? link).hidden = Boolean(placeOf(link)?.closest("[hidden]"));
     }
+    document.body.classList.toggle("searching", wanted.length > 0);
     count.textContent = !wanted.length ? "" : kept.size ? `${kept.size} found` : "Nothing found";
   };
 
@@ -54,22 +55,24 @@ function startSearch(box) {
     }
   });
   document.addEventListener("keydown", (event) => {
-    const isTyping = event.target.matches("input, textarea, select, [contenteditable]");
+    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       field.focus();
       field.select();
     }
   });
-  addEventListener("hashchange", () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const reveal = () => {
+    const target = placeOf(location);
     if (target?.closest("[hidden]")) {
       clear();
       target.scrollIntoView();
     }
-  });
+  };
+  addEventListener("hashchange", reveal);
   box.hidden = false;
-  if (field.value) show(); // a browser that goes back fills it in again
+  show(); // a browser that goes back, or reloads, has filled it in again
+  reveal();
 }
 
 // -- copy ------------------------------------------------------------------------------------
