@@ -76,7 +76,7 @@ def test_a_page_says_first_what_was_found(tmp_path: Path, case: str) -> None:
     text = write(made, tmp_path).read_text("utf-8")
     assert text.index("</h1>") < text.index(words) < text.index("Does it hold?")
     assert ("Do not quote" in text) == (verdict is Verdict.UNJUDGED)
-    assert ("p99 is 3 s, to be &lt; 2 s" in text.lower()) == (verdict is Verdict.NOT_HELD)
+    assert ("p99 is 3 s and should be &lt; 2 s" in text.lower()) == (verdict is Verdict.NOT_HELD)
     assert made.verdict is verdict
     assert json.loads((tmp_path / "trial.json").read_text())["verdict"] == verdict.words
 

@@ -65,22 +65,7 @@ def report(speed: float, job_seconds: float, runs: list[Run]) -> Report:
             "job_s": job_seconds,
             "speed": speed,
         },
-        findings=[
-            Finding(
-                "requests a second, p95 < 70 ms",
-                number(most, "/s"),
-                f"≥ {REQUESTS_AIM:,}/s",
-                most >= REQUESTS_AIM,
-            ),
-            *(
-                Finding(
-                    NAMES[run.way],
-                    f"{run.best.clients:,} clients" if run.best else "–",
-                    f"p95 {seconds(run.best.p95)}" if run.best else "",
-                )
-                for run in runs
-            ),
-        ],
+        findings=_findings(most, runs),
         drawings=[
             Drawing(
                 "clients",
@@ -106,6 +91,25 @@ def report(speed: float, job_seconds: float, runs: list[Run]) -> Report:
             if r.errors
         ],
     )
+
+
+def _findings(most: float, runs: list[Run]) -> list[Finding]:
+    return [
+        Finding(
+            "requests a second, p95 < 70 ms",
+            number(most, "/s"),
+            f"≥ {REQUESTS_AIM:,}/s",
+            most >= REQUESTS_AIM,
+        ),
+        *(
+            Finding(
+                NAMES[run.way],
+                f"{run.best.clients:,} clients" if run.best else "–",
+                f"p95 {seconds(run.best.p95)}" if run.best else "",
+            )
+            for run in runs
+        ),
+    ]
 
 
 def _data(run: Run, shared: int) -> dict[str, Any]:

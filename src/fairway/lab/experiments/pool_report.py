@@ -53,7 +53,6 @@ class Outcome(NamedTuple):
 
 def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
     *naive, fairway = outcomes
-    limit = P99_SECONDS / setup.speed
     starved = [one for one in naive if one.completed(setup.service) < 0.9 * _offered(one)]
     sizes = ", ".join(str(one.pool) for one in starved)
     return Report(
@@ -76,23 +75,7 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
             "speed": setup.speed,
             "seed": setup.seed,
         },
-        findings=[
-            Finding("Fairway, waiters", str(fairway.waiters_max), "0", fairway.waiters_max == 0),
-            Finding(
-                "Fairway, p99 to the score",
-                seconds(fairway.p99()),
-                f"< {seconds(limit)}",
-                fairway.p99() < limit,
-            ),
-            Finding("Fairway, front door p95", seconds(fairway.reply_p95())),
-            Finding("naive pool of 5, waiters", str(naive[0].waiters_max)),
-            Finding(
-                "naive pool of 5, completed",
-                number(naive[0].completed(setup.service), "/s"),
-                f"of {_offered(naive[0]):.3g}/s offered",
-            ),
-            Finding("naive pool of 5, front door p95", seconds(naive[0].reply_p95())),
-        ],
+        findings=_findings(setup, naive[0], fairway),
         drawings=[
             Drawing(
                 "pool",
@@ -112,6 +95,27 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
         ],
         doubts=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
     )
+
+
+def _findings(setup: StepSetup, naive: Outcome, fairway: Outcome) -> list[Finding]:
+    limit = P99_SECONDS / setup.speed
+    return [
+        Finding("Fairway, waiters", str(fairway.waiters_max), "0", fairway.waiters_max == 0),
+        Finding(
+            "Fairway, p99 to the score",
+            seconds(fairway.p99()),
+            f"< {seconds(limit)}",
+            fairway.p99() < limit,
+        ),
+        Finding("Fairway, front door p95", seconds(fairway.reply_p95())),
+        Finding("naive pool of 5, waiters", str(naive.waiters_max)),
+        Finding(
+            "naive pool of 5, completed",
+            number(naive.completed(setup.service), "/s"),
+            f"of {_offered(naive):.3g}/s offered",
+        ),
+        Finding("naive pool of 5, front door p95", seconds(naive.reply_p95())),
+    ]
 
 
 def _waited(calls: int) -> str:

@@ -60,7 +60,7 @@ class Report:
     def missed(self) -> list[str]:
         """Aims that were not met."""
         return [
-            f"{one.name} is {one.value}, to be {one.aim}"
+            f"{one.name} is {one.value} and should be {one.aim}"
             for one in self.findings
             if one.holds is False
         ]
