@@ -34,7 +34,7 @@ def postgres(*, data_dir: Path | None = None) -> None:
 async def _main(postgres: EmbeddedPostgres) -> None:
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
-    dsn = await postgres.start(lambda line: sys.stderr.write(f"{line}\n"))
+    dsn = await postgres.start(_say)
     try:
         sys.stdout.write(f"{dsn}\n")
         sys.stdout.flush()
@@ -44,3 +44,7 @@ async def _main(postgres: EmbeddedPostgres) -> None:
         ended.cancel()
     finally:
         await postgres.stop()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")  # stdout has the address and nothing else
