@@ -60,8 +60,8 @@ bench: setup  ## Measure the engine on this machine
 	$(BIN)/fairway bench engine
 
 lab: setup  ## Every experiment in full, one after the other (an hour and a half); pages in lab-results
-	for experiment in knee scale pool front-door clients; do $(BIN)/fairway lab $$experiment || exit; done
-	for scenario in mix noisy-neighbour herd dependency-outage poison-type worker-loss; do $(BIN)/fairway lab fleet $$scenario || exit; done
+	status=0; for run in knee scale pool front-door clients "fleet mix" "fleet noisy-neighbour" "fleet herd" "fleet dependency-outage" \
+		"fleet poison-type" "fleet worker-loss"; do $(BIN)/fairway lab $$run || status=$$?; done; exit $$status
 
 lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.data_folder import MARK, MARK_TEXT, make_data_folder
-from fairway.cli.up import close_to_others, postgres_folder
+from fairway.cli.data_folder import (
+    MARK,
+    MARK_TEXT,
+    close_to_others,
+    make_data_folder,
+    postgres_folder,
+)
 from fairway.store.postgres.os_user import account_for, traversable_by
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway
 
-from fairway.cli.main import app
+from fairway.cli.main import COMMANDS, app
 
 ANSWER_SECONDS_MAX = 0.4
 
@@ -29,8 +29,12 @@ def test_help_names_every_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "status"),
-    [(["--help"], 0), (["jobs", "ls", "--url", "http://127.0.0.1:1", "--key", "k"], 1)],
-    ids=["help", "question"],
+    [
+        (["--help"], 0),
+        (["jobs", "ls", "--url", "http://127.0.0.1:1", "--key", "k"], 1),
+        (["check"], 0),
+    ],
+    ids=["help", "question", "check"],
 )
 def test_an_answer_comes_at_once(tmp_path: Path, words: list[str], status: int) -> None:
     """In processor time, and the best of a few: the machine may be busy with other things."""
@@ -47,17 +51,56 @@ def test_an_answer_comes_at_once(tmp_path: Path, words: list[str], status: int) 
     assert min(seconds) < ANSWER_SECONDS_MAX
 
 
-def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
+#: What a server, a worker or a plot needs; reading all of it takes a second and more.
+HEAVY = {
+    "asyncio",
+    "asyncpg",
+    "fairway.sdk.app",
+    "fairway.services.platform",
+    "fairway.worker.keeper",
+    "httpx2",
+    "jsonschema_rs",
+    "matplotlib",
+    "obstore",
+    "prometheus_client",
+    "rich",
+    "starlette",
+    "structlog",
+    "uvicorn",
+    "uvloop",
+}
+#: They start servers: what they read is what they run.
+STARTING = {"up", "server", "postgres"}
+
+
+@pytest.mark.parametrize("words", [["worker", "ls"], ["check"]], ids=" ".join)
+def test_a_command_loads_what_it_needs(tmp_path: Path, words: list[str]) -> None:
     """Most of an answer's time is Python reading modules: those of others are left alone."""
-    code = (
-        "import atexit, sys; atexit.register(lambda: sys.stdout.write(' '.join(sys.modules)));"
-        "from fairway.__main__ import run; run()"
-    )
-    asking = [sys.executable, "-c", code, "worker", "ls"]
-    ended = subprocess.run(asking, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    loaded = set(ended.stdout.split())
-    assert "fairway.cli.workers" in loaded
-    assert not loaded & {"fairway.sdk.app", "fairway.worker.keeper", "asyncio", "structlog", "rich"}
+    loaded = _loaded_by(tmp_path, "from fairway.__main__ import run; run()", *words)
+    assert "fairway.cli.terminal.output" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_no_command_loads_a_server_before_it_is_asked_to_do_anything(tmp_path: Path) -> None:
+    """Each family in one process: whoever loads something heavy is found by asking it alone."""
+    places = {
+        target.partition(":")[0]
+        for commands in COMMANDS.values()
+        for name, (target, _) in commands.items()
+        if name not in STARTING
+    }
+    names = ", ".join(f"fairway.{place}" for place in sorted(places))
+    loaded = _loaded_by(tmp_path, f"import {names}")
+    assert {f"fairway.{place}" for place in places} <= loaded
+    assert loaded & HEAVY == set()
+
+
+def _loaded_by(folder: Path, code: str, *words: str) -> set[str]:
+    """Every module that a program has read by its end."""
+    tell = "import atexit, sys; atexit.register(lambda: print('\\n' + ' '.join(sys.modules)))"
+    asking = [sys.executable, "-c", f"{tell}; {code}", *words]
+    ended = subprocess.run(asking, cwd=folder, capture_output=True, text=True, timeout=60)
+    return set(ended.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("command", ["up", "server", "worker", "check", "bench"])

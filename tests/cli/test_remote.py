@@ -15,7 +15,10 @@ from tests.cli.program import Run, sentence
     ("words", "part"),
     [
         (["tenants", "set", "acme"], "Say what to change, as in"),
-        (["tenants", "set", "acme", "weight"], "'weight': write it as field=value."),
+        (
+            ["tenants", "set", "acme", "weight"],
+            "'weight': write it as field=value; the fields are tier, weight,",
+        ),
         (["tenants", "set", "acme", "weight=many"], "weight must be a whole number, not 'many'."),
         (["tenants", "set", "{acme}", "weight=0"], "weight: "),
         (["tenants", "set", "{acme}", "colour=red"], "colour"),

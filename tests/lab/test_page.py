@@ -7,8 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.page import write
+from fairway.rig.verdict import Verdict
 
 
 def draw(figure: Any) -> None:
@@ -20,7 +23,8 @@ def report(**changes: Any) -> Report:
         "name": "trial",
         "title": "A <b>trial</b>",
         "question": "Does it hold?",
-        "answer": "It does.",
+        "found": "It does not.",
+        "answer": "The rate does.",
         "data": {"value": 1.5, "none": float("nan"), "deep": [{"far": float("inf")}]},
         "findings": [Finding("rate", "7 /s", "≥ 6", True), Finding("p99", "3 s", "< 2 s", False)],
         "drawings": [Drawing("curve", "A curve.", draw), Drawing("other", "Another.", draw)],
@@ -36,7 +40,7 @@ def test_a_report_is_json_plots_and_one_page(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == names
     document = json.loads((tmp_path / "trial.json").read_text())
     assert (document["value"], document["none"], document["deep"][0]["far"]) == (1.5, None, None)
-    assert document["valid"] is True
+    assert (document["verdict"], document["found"]) == ("did not hold", "It does not.")
     assert document["stamp"]["machine"]
     assert page.name == "trial.html"
 
@@ -52,10 +56,29 @@ def test_the_page_needs_nothing_else_and_escapes_everything(tmp_path: Path) -> N
     assert len(ids) == len(set(ids))  # two plots on one page do not share their parts
 
 
-def test_an_invalid_run_says_so_before_anything_else(tmp_path: Path) -> None:
-    text = write(report(invalid=["the generator fell behind"]), tmp_path).read_text("utf-8")
-    assert text.index("This run is invalid") < text.index("It does.")
-    assert json.loads((tmp_path / "trial.json").read_text())["valid"] is False
+#: What else is in the report → what its page says first, and the exit status.
+GOOD = [Finding("rate", "7 /s", "≥ 6", True), Finding("size", "3")]
+CASES: dict[str, tuple[dict[str, Any], str, Verdict]] = {
+    "held": ({"findings": GOOD}, "<strong>Held</strong> It does not.", Verdict.HELD),
+    "not held": ({}, "<strong>Did not hold</strong> It does not.", Verdict.NOT_HELD),
+    "busy": (
+        {"findings": GOOD, "doubts": ["the machine was busy"]},
+        "<strong>Unjudged</strong> It does not.</p><ul><li>The machine was busy.</li>",
+        Verdict.UNJUDGED,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_page_says_first_what_was_found(tmp_path: Path, case: str) -> None:
+    changes, words, verdict = CASES[case]
+    made = report(drawings=[], **changes)
+    text = write(made, tmp_path).read_text("utf-8")
+    assert text.index("</h1>") < text.index(words) < text.index("Does it hold?")
+    assert ("Do not quote" in text) == (verdict is Verdict.UNJUDGED)
+    assert ("p99 is 3 s and should be &lt; 2 s" in text.lower()) == (verdict is Verdict.NOT_HELD)
+    assert made.verdict is verdict
+    assert json.loads((tmp_path / "trial.json").read_text())["verdict"] == verdict.words
 
 
 def test_figures_are_short_and_say_their_unit() -> None:

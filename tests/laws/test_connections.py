@@ -26,7 +26,7 @@ HOT = {
     # in turn
     "services/backpressure/connection_turns.py",
     # once, at the start
-    "services/schema.py",
+    "services/database_proofs.py",
     "bench/store_alone.py",
 }  # fmt: skip
 
@@ -38,7 +38,8 @@ PEOPLE = {
     # groups
     "services/registry/type_names.py",
     # the house itself
-    "services/readiness.py", "services/schema.py", "services/object_storage/storage_binding.py",
+    "services/readiness.py", "services/database_proofs.py",
+    "services/object_storage/storage_binding.py",
     # behind a tenant's place
     "store/connections/database.py",
 }  # fmt: skip

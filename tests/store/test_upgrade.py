@@ -12,7 +12,7 @@ from tests.store.rows import add_jobs, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
-from fairway.services.schema import prove_row_security
+from fairway.services.database_proofs import prove_row_security
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.row_security import TENANTS_MAY
 from fairway.store.postgres.initdb import ROLE

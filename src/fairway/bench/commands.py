@@ -43,6 +43,9 @@ def engine(
 def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = None) -> int:
     """Shares, waits and cost of fair sharing, by real runs through the front door.
 
+    Exit status: 0 every figure is what it is to be, 1 one is not, 3 unjudged: the machine was busy
+    with other things, or it was only a look.
+
     Parameters
     ----------
     json

@@ -19,10 +19,17 @@ from pathlib import Path
 from fairway.bench import against_fifo, decisions, neighbours, output, sharing
 from fairway.bench.output import Aim, part
 from fairway.bench.sharing import Shares
+from fairway.rig import foreign_load
+from fairway.rig.verdict import judge
+
+SCALE_MIN = 0.5
+ONLY_A_LOOK = f"with --scale below {SCALE_MIN:g} it was only a look"
 
 
 def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
+    before = foreign_load.look()
     figures, shares = output.measured(measure(scale))
+    load = foreign_load.foreign_load(before, foreign_load.look())
     if plots is not None:
         from fairway.bench.fairness_plots import draw
 
@@ -31,7 +38,10 @@ def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
         output.show(figures, json_output=True)
     else:
         output.show_table("Fair share, all parts on this machine's cores", figures, AIMS)
-    return 0
+    doubts = [*foreign_load.doubts(load), *([ONLY_A_LOOK] if scale < SCALE_MIN else [])]
+    verdict = judge((aim.holds(figures[name]) for name, aim in AIMS.items()), doubts)
+    output.show_verdict(verdict, doubts)
+    return verdict.value
 
 
 async def measure(scale: float) -> tuple[dict[str, float], list[Shares]]:

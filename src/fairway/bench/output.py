@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isnan
 from typing import Any, NamedTuple, TypeVar
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairway.rig.run import run
+from fairway.rig.verdict import Verdict
 from fairway.runtime.telemetry import configure_logging
 
 screen = Console(stderr=True, highlight=False)
@@ -26,15 +27,22 @@ class Aim(NamedTuple):
     holds: Callable[[float], bool]
 
 
-def measured(reclassifier: Coroutine[Any, Any, FoundT]) -> FoundT:
+def measured(work: Coroutine[Any, Any, FoundT]) -> FoundT:
     configure_logging(json_lines=False)
-    return run(reclassifier)
+    return run(work)
 
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
     with screen.status(f"measuring: {name} …"):
         yield
+
+
+def show_verdict(verdict: Verdict, doubts: Sequence[str]) -> None:
+    """For people, also beside JSON; programs have the exit status."""
+    colour = {Verdict.HELD: "green", Verdict.NOT_HELD: "red", Verdict.UNJUDGED: "yellow"}[verdict]
+    reasons = "".join(f"; {doubt}" for doubt in doubts)
+    screen.print(f"[bold {colour}]{verdict.words.capitalize()}[/]{reasons}.")
 
 
 def show(figures: Mapping[str, float], *, json_output: bool) -> None:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-
-from fairway.cli.up import postgres_folder
+from fairway.cli.terminal.output import painted, say, screen_width
+from fairway.cli.terminal.tables import folded, visible
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.core.object_storage.storage_marker import REFUSALS, standing_of
 from fairway.runtime.settings import Settings, load
-from fairway.services.maintenance.row_security_check import inspect_row_security
-from fairway.store.object_storage.storage import Objects
-from fairway.store.postgres.data_folder import FolderInUse
-from fairway.store.postgres.embedded import EmbeddedPostgres
-from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
 from fairway.store.postgres.tuning import Finding
-from fairway.worker.limits.enforcement_level import EnforcementLevel
 
-screen = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # a pipe has no width
+# What talks to PostgreSQL and to object storage is imported where it is needed: most of the time of
+# a look at the settings alone would be reading it.
 
+COLOURS = {"error": "red", "warning": "yellow", "ok": "green"}
+WIDE, NARROW = 100_000, 30  # a pipe's lines are whole; a screen that is no screen is not obeyed
 PROBE = "check/probe"
+ALL_WELL = "The settings, the database, its roles and object storage are as they should be."
 
 
 def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
@@ -38,39 +34,63 @@ def check(*, database_url: str | None = None, data_dir: Path | None = None) -> i
     """
     settings = load(os.environ, database_url=database_url, data_dir=data_dir)
     findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
-    findings += asyncio.run(_inspect(settings))
+    findings += _inspect(settings)
     for finding in findings:
-        colour = "red" if finding.level == "error" else "yellow"
-        screen.print(f"[{colour}]{finding.level}[/]  {finding.what}  {finding.remedy}")
-    _say_levels()
+        _say(finding.level, f"{finding.what}  {finding.remedy}".rstrip())
+    _say_limits()
     errors = sum(finding.level == "error" for finding in findings)
     if not findings:
-        screen.print(
-            "[green]ok[/]  The settings, the database, its roles and object storage are as they"
-            " should be."
+        _say(
+            "ok", "The settings, the database, its roles and object storage are as they should be."
         )
     return 1 if errors else 0
 
 
-def _say_levels() -> None:
+def _say(level: str, text: str) -> None:
+    """The level, and what there is to say beside it, also where that takes several lines."""
+    indent = " " * (len(level) + 2)
+    wide = max((screen_width() or WIDE) - len(indent), NARROW)
+    first, *rest = folded(visible(text), wide)
+    say(f"{painted(level, COLOURS[level])}  {first}")
+    for line in rest:
+        say(indent + line)
+
+
+def _say_limits() -> None:
     """How firmly a worker on this machine could hold jobs in processes to their limits."""
+    from fairway.worker.limits.enforcement_level import EnforcementLevel
+
     words = EnforcementLevel.find(os.environ.get("FAIRWAY_CGROUP")).words()
-    told = "; ".join(f"{limit}: {means}" for limit, means in words.items())
-    screen.print(f"[dim]limits of process jobs here[/]  {told}")
+    say(painted("limits of process jobs here", "dim"))
+    wide = max(map(len, words), default=0)
+    for limit, means in words.items():
+        say(f"  {limit:<{wide}}  {means}")
 
 
-async def _inspect(settings: Settings) -> list[Finding]:
+def _inspect(settings: Settings) -> list[Finding]:
+    from fairway.cli.data_folder import postgres_folder
+
     if settings.database_url is not None:
-        return await _inspect_both(settings.database_url, settings)
+        return _waited_for(_inspect_both(settings.database_url, settings))
     folder = postgres_folder(settings.data_dir)
     if folder.exists():
-        embedded = EmbeddedPostgres(folder, settings.postgres_bin)
-        return await _inspect_embedded(embedded, settings)
-    screen.print(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
-    return [] if settings.storage_url is None else await _inspect_storage(None, settings)
+        return _waited_for(_inspect_embedded(folder, settings))
+    say(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
+    if settings.storage_url is None:
+        return []
+    return _waited_for(_inspect_storage(None, settings))
+
+
+def _waited_for(look: Coroutine[Any, Any, list[Finding]]) -> list[Finding]:
+    import asyncio
+
+    return asyncio.run(look)
 
 
 async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
+    from fairway.services.maintenance.row_security_check import inspect_row_security
+    from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
+
     owner_dsn = settings.owner_database_url or dsn
     found = await inspect_database(owner_dsn)
     if not any(finding.what.startswith(UNREACHABLE) for finding in found):
@@ -80,6 +100,9 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
 
 async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Settings) -> list[Finding]:
     """Is it this database's? Then write an object, read it, remove it: that is what is needed."""
+    from fairway.core.object_storage.storage_marker import REFUSALS, standing_of
+    from fairway.store.object_storage.storage import Objects
+
     remedy = "Checkpoints and large payloads need it: see FAIRWAY_STORAGE_URL in OPERATING."
     try:
         objects = Objects.untied(settings.storage_url, settings.data_dir / "objects")
@@ -103,10 +126,14 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
     return []
 
 
-async def _inspect_embedded(postgres: EmbeddedPostgres, settings: Settings) -> list[Finding]:
+async def _inspect_embedded(folder: Path, settings: Settings) -> list[Finding]:
     """Start it for the look; where a Fairway runs already, look at what that one started."""
+    from fairway.store.postgres.data_folder import FolderInUse
+    from fairway.store.postgres.embedded import EmbeddedPostgres
+
+    postgres = EmbeddedPostgres(folder, settings.postgres_bin)
     try:
-        dsn = await postgres.start(screen.print)
+        dsn = await postgres.start(say)
     except FolderInUse as in_use:
         running = postgres.address_in_use()
         if running is not None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import stat
+import sys
 from pathlib import Path
+
+from fairway.store.postgres.os_user import account_for, traversable_by
 
 OWNER_ONLY = 0o700
 #: In every folder that we made. Keys and a database are nothing for a repository, either.
@@ -23,3 +29,27 @@ def is_ours(folder: Path) -> bool:
         return (folder / MARK).read_text() == MARK_TEXT
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def close_to_others(folder: Path, *, has_postgres: bool) -> None:
+    """A folder that we made is for us alone; as root, PostgreSQL's account may pass through it."""
+    if not is_ours(folder) or folder.stat().st_uid != os.geteuid():
+        return
+    account = account_for(folder.resolve() / "postgres") if has_postgres else None
+    if account is None or account.is_ours:
+        folder.chmod(OWNER_ONLY)
+    else:
+        os.chown(folder, -1, account.gid)
+        folder.chmod(OWNER_ONLY | stat.S_IXGRP)
+
+
+def postgres_folder(data_dir: Path) -> Path:
+    """Inside the data folder; as root, elsewhere if PostgreSQL's own user could not enter there."""
+    folder = data_dir.resolve() / "postgres"
+    blocked = traversable_by(account_for(folder), folder)
+    if blocked is None:
+        return folder
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    elsewhere = Path("/var/lib/fairway") / name
+    sys.stderr.write(f"PostgreSQL's user may not enter {blocked}; its data is in {elsewhere}\n")
+    return elsewhere

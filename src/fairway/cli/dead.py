@@ -279,12 +279,13 @@ def _act(
     path, (yes, wait) = f"/v1/dead-letters/{kind}", said
     counted = remote.call("POST", path, {"dry_run": True}, query)
     count = f"{'' if counted['is_exact'] else 'more than '}{counted['matched']}"
+    letters = f"{count} dead letter{'' if count == '1' else 's'}"
     if body["dry_run"]:
-        options.record(counted, f"{count} match.".capitalize())
+        options.record(counted, f"This would {kind} {letters}; nothing was done.")
         return
     if counted["matched"] and not yes:
         show_table(LETTERS, remote.get("/v1/dead-letters", **query, limit=EXAMPLES)["jobs"])
-        agreed(f"This will {kind} {count} dead letter{'' if count == '1' else 's'}.", yes=yes)
+        agreed(f"This will {kind} {letters}.", yes=yes)
     _follow(remote, remote.call("POST", path, body, query), wait, options)
 
 

@@ -6,7 +6,6 @@ HTTP.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 
@@ -111,6 +110,8 @@ def operator_key(*, database_url: str | None = None) -> None:
     database_url
         postgresql://… of your database (default FAIRWAY_DATABASE_URL).
     """
+    import asyncio
+
     from fairway.runtime.settings import load
 
     settings = load(os.environ, database_url=database_url)

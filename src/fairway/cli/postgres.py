@@ -10,9 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from fairway.cli.data_folder import make_data_folder
+from fairway.cli.data_folder import close_to_others, make_data_folder, postgres_folder
 from fairway.cli.signals import stop_on_signals
-from fairway.cli.up import close_to_others, postgres_folder, screen
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.settings import load
 from fairway.store.postgres.embedded import EmbeddedPostgres
@@ -37,7 +36,7 @@ def postgres(*, data_dir: Path | None = None) -> None:
 async def _main(postgres: EmbeddedPostgres) -> None:
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
-    dsn = await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
+    dsn = await postgres.start(_say)
     try:
         sys.stdout.write(f"{dsn}\n")
         sys.stdout.flush()
@@ -47,3 +46,7 @@ async def _main(postgres: EmbeddedPostgres) -> None:
         ended.cancel()
     finally:
         await postgres.stop()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")  # stdout has the address and nothing else

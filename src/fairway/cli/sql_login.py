@@ -5,18 +5,12 @@ Whoever owns Fairway's tables decides it, in the database itself: that is what v
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 
-import asyncpg
-
-from fairway.cli.up import postgres_folder
+from fairway.cli.data_folder import postgres_folder
 from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.runtime.settings import Settings, load
-from fairway.store.connections.hosts import connect_for_once
-from fairway.store.postgres.embedded import EmbeddedPostgres
-from fairway.store.registry.sql_logins import allow_login, forbid_login, may_create
 
 CREATES = (
     "Warning: {login} may create functions in the schema of Fairway's tables, and with these act as"
@@ -42,6 +36,8 @@ def sql_login(
     database_url
         postgresql://… as the owner of Fairway's tables; without it, as the servers' settings say.
     """
+    import asyncio
+
     settings = load(os.environ, database_url=database_url)
     asyncio.run(_decide(database_url or _address(settings), tenant, login, remove=remove))
     told = "no longer hands in" if remove else "hands in"
@@ -51,6 +47,8 @@ def sql_login(
 def _address(settings: Settings) -> str:
     if settings.database_url is not None:
         return settings.owner_database_url or settings.database_url
+    from fairway.store.postgres.embedded import EmbeddedPostgres
+
     folder = postgres_folder(settings.data_dir)
     running = EmbeddedPostgres(folder, settings.postgres_bin).address_in_use()
     if running is None:
@@ -59,6 +57,11 @@ def _address(settings: Settings) -> str:
 
 
 async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
+    import asyncpg
+
+    from fairway.store.connections.hosts import connect_for_once
+    from fairway.store.registry.sql_logins import allow_login, forbid_login, may_create
+
     connection = await connect_for_once(dsn, "fairway-logins")
     try:
         is_done = await (forbid_login if remove else allow_login)(connection, login, tenant)

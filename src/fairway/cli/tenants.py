@@ -110,7 +110,9 @@ def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
     for text in settings:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidRequest(f"{text!r}: write it as field=value.")
+            raise InvalidRequest(
+                f"{text!r}: write it as field=value; the fields are {', '.join(known)}."
+            )
         if name.partition(".")[0] not in known:
             raise InvalidRequest(f"There is no field {name!r}; there are {', '.join(known)}.")
         if name.startswith("reserved."):

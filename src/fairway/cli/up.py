@@ -8,9 +8,7 @@ finishes, PostgreSQL stops last. All state is in one folder.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +18,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from fairway.cli.companions import Companions, Stops, WorkerWishes
-from fairway.cli.data_folder import OWNER_ONLY, is_ours, make_data_folder
+from fairway.cli.data_folder import close_to_others, make_data_folder, postgres_folder
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
@@ -38,7 +36,6 @@ from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
 from fairway.store.postgres.embedded import EmbeddedPostgres
-from fairway.store.postgres.os_user import account_for, traversable_by
 
 log = logger("up")
 screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece
@@ -168,35 +165,11 @@ async def _nothing() -> None:
     return None
 
 
-def close_to_others(folder: Path, *, has_postgres: bool) -> None:
-    """A folder that we made is for us alone; as root, PostgreSQL's account may pass through it."""
-    if not is_ours(folder) or folder.stat().st_uid != os.geteuid():
-        return
-    account = account_for(folder.resolve() / "postgres") if has_postgres else None
-    if account is None or account.is_ours:
-        folder.chmod(OWNER_ONLY)
-    else:
-        os.chown(folder, -1, account.gid)
-        folder.chmod(OWNER_ONLY | stat.S_IXGRP)
-
-
 # -- PostgreSQL --------------------------------------------------------------------------------
 
 
 def _embedded(settings: Settings) -> EmbeddedPostgres:
     return EmbeddedPostgres(postgres_folder(settings.data_dir), settings.postgres_bin)
-
-
-def postgres_folder(data_dir: Path) -> Path:
-    """Inside the data folder; as root, elsewhere if PostgreSQL's own user could not enter there."""
-    folder = data_dir.resolve() / "postgres"
-    blocked = traversable_by(account_for(folder), folder)
-    if blocked is None:
-        return folder
-    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    elsewhere = Path("/var/lib/fairway") / name
-    screen.print(f"[dim]PostgreSQL's user may not enter {blocked}; its data is in {elsewhere}[/]")
-    return elsewhere
 
 
 async def _start_postgres(postgres: EmbeddedPostgres | None) -> str:

@@ -185,7 +185,7 @@ def _of_failures(signs: Signs) -> list[Ailment]:
         fresh = group.last_seconds < 3600
         what = (
             f"{group.letters} dead letter{_s(group.letters)} of {group.type}, the last"
-            f" {group.last_seconds / 60:.0f} min ago: {group.error}"
+            f" {_ago(group.last_seconds)}: {group.error}"
         )
         helps = f"fairway dead ls --fingerprint {group.fingerprint}"
         found.append(Ailment(Pain.FAILING if fresh else Pain.NOTE, what, helps))
@@ -217,6 +217,13 @@ def _of_pools(signs: Signs) -> list[Ailment]:
 
 def _jobs(count: int) -> str:
     return f"{count} job{_s(count)}"
+
+
+def _ago(seconds: float) -> str:
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds // unit:.0f} {name} ago"
+    return "just now"
 
 
 def _s(count: int) -> str:

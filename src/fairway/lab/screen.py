@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairway.lab.report.content import Report
+from fairway.rig.verdict import Verdict
 
 screen = Console(stderr=True, highlight=False)
 
@@ -44,12 +45,14 @@ def bar(text: str, total: float) -> Iterator[Bar]:
 
 def tell(report: Report, page: str) -> None:
     """The findings in a few lines, and where the page is."""
-    screen.print(f"\n[bold]{report.title}[/]\n{report.answer}\n")
+    colour = {Verdict.HELD: "green", Verdict.NOT_HELD: "red", Verdict.UNJUDGED: "yellow"}
+    mark = f"[bold {colour[report.verdict]}]{report.verdict.words.capitalize()}.[/]"
+    screen.print(f"\n[bold]{report.title}[/]\n{mark} {report.found}\n{report.answer}\n")
     for finding in report.findings:
         mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: " "}[finding.holds]
         screen.print(
             f"  {mark} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
         )
-    for reason in report.invalid:
-        screen.print(f"  [bold red]invalid:[/] {reason}")
+    for reason in report.doubts:
+        screen.print(f"  [yellow]unjudged:[/] {reason}")
     screen.print(f"\n  {page}\n")

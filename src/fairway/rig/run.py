@@ -17,7 +17,7 @@ FoundT = TypeVar("FoundT")
 TERMINATED = 128 + signal.SIGTERM  # what a shell expects
 
 
-def run(reclassifier: Coroutine[Any, Any, FoundT]) -> FoundT:
+def run(work: Coroutine[Any, Any, FoundT]) -> FoundT:
     was_told = False
 
     async def until_told() -> FoundT:
@@ -31,7 +31,7 @@ def run(reclassifier: Coroutine[Any, Any, FoundT]) -> FoundT:
             task.cancel()
 
         loop.add_signal_handler(signal.SIGTERM, end)
-        return await reclassifier
+        return await work
 
     try:
         return uvloop.run(until_told())

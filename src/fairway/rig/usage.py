@@ -10,23 +10,41 @@ from typing import NamedTuple
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+KERNEL_THREAD = 0x0020_0000  # of a process's flags
+
+
 class Entry(NamedTuple):
     pid: int
     parent: int
+    flags: int
     seconds: float
+    reaped_seconds: float  # of its children that have ended, with theirs
 
 
 def tree_seconds(root: int) -> float:
     """Of a process and its living descendants, in user and system time."""
-    entries = list(_entries())
+    return sum(entry.seconds for entry in _family(root))
+
+
+def family_seconds(root: int) -> float:
+    """The same with those that have ended: it never falls, whoever comes and goes."""
+    return sum(entry.seconds + entry.reaped_seconds for entry in _family(root))
+
+
+def kernel_seconds() -> float:
+    """Of the kernel's own threads; a container does not see them."""
+    return sum(entry.seconds for entry in _entries() if entry.flags & KERNEL_THREAD)
+
+
+def _family(root: int) -> list[Entry]:
+    entries = {entry.pid: entry for entry in _entries()}
     children: dict[int, list[int]] = {}
-    for entry in entries:
+    for entry in entries.values():
         children.setdefault(entry.parent, []).append(entry.pid)
     found = [root]
     for pid in found:
         found += children.get(pid, [])
-    wanted = set(found)
-    return sum(entry.seconds for entry in entries if entry.pid in wanted)
+    return [entries[pid] for pid in found if pid in entries]
 
 
 def _entries() -> Iterator[Entry]:
@@ -38,7 +56,14 @@ def _entries() -> Iterator[Entry]:
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended while we looked
         fields = text.rpartition(")")[2].split()
-        yield Entry(int(name), int(fields[1]), (int(fields[11]) + int(fields[12])) / TICKS)
+        user, system, reaped_user, reaped_system = map(int, fields[11:15])
+        yield Entry(
+            pid=int(name),
+            parent=int(fields[1]),
+            flags=int(fields[6]),
+            seconds=(user + system) / TICKS,
+            reaped_seconds=(reaped_user + reaped_system) / TICKS,
+        )
 
 
 def memory_mb(pid: int, measure: str = "VmRSS") -> float:

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.store.connections import row_security_proof
+from fairway.services.database_proofs import be_one_database, prove_row_security
 from fairway.store.connections.database import Connection, Database
-from fairway.store.connections.hosts import identity_of
 from fairway.store.schema import partitions
 from fairway.store.schema.log_partitions import make_log_days
 from fairway.store.schema.migrate import migrate_at
 
 log = logger("schema")
-
-PROOF_SECONDS = 30.0
 
 
 async def migrated(dsn: str, *, roles: bool) -> None:
@@ -52,30 +48,6 @@ async def opened(dsn: str, settings: Settings) -> Database:
     )
     await prove_row_security(database)
     return database
-
-
-async def be_one_database(dsn: str, owner_dsn: str) -> None:
-    if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
-        raise Unavailable(
-            "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
-            code="TWO_DATABASES",
-        )
-
-
-async def prove_row_security(database: Database) -> None:
-    """Refuse to go on where a tenant's connection could see another's rows."""
-    if not database.has_roles:
-        async with database.hot() as connection:
-            await row_security_proof.prove_owner(connection)
-        return
-    try:
-        async with database.people(PROOF_SECONDS) as connection:
-            await row_security_proof.prove(connection)
-        for use in (database.hot(), database.background()):
-            async with use as connection:
-                await row_security_proof.prove_server(connection)
-    except row_security_proof.CANNOT_ASK as error:
-        raise row_security_proof.cannot_ask(error) from error
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

@@ -25,9 +25,14 @@ async def test_pages_are_self_contained_and_guarded(nobody: httpx2.AsyncClient) 
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
         assert reply.headers["x-content-type-options"] == "nosniff"
-        assert "<script" not in reply.text
-        assert " style=" not in reply.text
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        assert re.findall("<script[^>]*>[^<]*", reply.text) == ['<script src="/docs.js" defer>']
+        assert re.findall(r' (?:style|on\w+)="', reply.text) == []
         assert set(re.findall(r'(?:src|href)="(https?:[^"]*)"', reply.text)) == set()
+    script = await nobody.get("/docs.js")
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert "innerHTML" not in script.text
     css = await nobody.get("/docs.css")
     assert css.headers["content-type"].startswith("text/css")
     assert "url(" not in css.text

@@ -11,7 +11,7 @@ from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
-from fairway.services.schema import prove_row_security
+from fairway.services.database_proofs import prove_row_security
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.row_security import (

@@ -1,6 +1,7 @@
 """Small pieces of HTML, escaped: text with `code` in it, tables, code blocks, and the page frame.
 
-Pages need no script and ask for nothing from outside; the headers say so to the browser.
+Pages say all they say without their script, and ask for nothing from outside; the headers allow no
+more than that.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'self'; img-src data:;"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -28,14 +30,30 @@ ICON = (
     "%3Cpath d='M12 7l12 4.5L12 16z' fill='%23fff'/%3E%3C/svg%3E"
 )
 
+# Shown by the script, which is what makes it search.
+SEARCH = (
+    '<search class="find" hidden><input type="search" placeholder="Search" autocomplete="off"'
+    ' spellcheck="false" aria-keyshortcuts="/" aria-label="Search operations, problems, messages">'
+    '<kbd aria-hidden="true">/</kbd><output></output></search>'
+)
+
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def page(title: str, main: str, aside: str = "") -> Response:
-    """A whole page in the house's look; `aside` is a list of places on it."""
+def page(title: str, main: str) -> Response:
+    """A page to be read from top to bottom."""
+    return html_reply(page_text(title, main).encode())
+
+
+def html_reply(text: bytes) -> Response:
+    return HTMLResponse(text, headers=SECURITY_HEADERS)
+
+
+def page_text(title: str, main: str, aside: str = "") -> str:
+    """A whole page in the house's look; one with a list of places on it (`aside`) has a search."""
     sides = f'<nav class="side" aria-label="On this page">{aside}</nav>' if aside else ""
     layout = "with-side" if aside else "alone"
-    text = f"""<!doctype html>
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -44,16 +62,17 @@ def page(title: str, main: str, aside: str = "") -> Response:
 <title>{escape(title)}</title>
 <link rel="icon" href="{ICON}">
 <link rel="stylesheet" href="/docs.css">
+<script src="/docs.js" defer></script>
 </head>
 <body>
 <header class="top">
 <a class="name" href="/"><span class="flag" aria-hidden="true"></span>Fairway</a>
+{SEARCH if aside else ""}
 <nav aria-label="Site"><a href="/docs">API</a><a href="/openapi.json">OpenAPI</a></nav></header>
 <div class="{layout}">{sides}<main>{main}</main></div>
 </body>
 </html>
 """
-    return HTMLResponse(text, headers=SECURITY_HEADERS)
 
 
 def escape(text: object) -> str:
@@ -70,7 +89,12 @@ def paragraphs(text: str) -> str:
 
 
 def block(text: str, label: str) -> str:
-    return f'<pre tabindex="0" aria-label="{escape(label)}"><code>{escape(text)}</code></pre>'
+    """Text as it is, with a button to copy it, which the script shows."""
+    return (
+        f'<div class="example"><pre tabindex="0" aria-label="{escape(label)}">'
+        f"<code>{escape(text)}</code></pre>"
+        '<button class="copy" type="button" hidden></button></div>'
+    )
 
 
 def json_block(value: Any, label: str) -> str:

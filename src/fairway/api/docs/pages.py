@@ -1,6 +1,7 @@
 """What the API says of itself: OpenAPI, a page to read it, one for each problem, a front page.
 
-Anybody may read them: all are made once, and answered from memory.
+Anybody may read them: all are made once, and answered from memory. Only the address in the examples
+is the asker's, so nothing of a request is kept.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api.docs import reference_page
-from fairway.api.docs.markup import SECURITY_HEADERS, escape, inline, json_block, page
+from fairway.api.docs.address import PLACE, address_of
+from fairway.api.docs.markup import (
+    SECURITY_HEADERS,
+    escape,
+    html_reply,
+    inline,
+    json_block,
+    page,
+    page_text,
+)
 from fairway.api.docs.openapi import document, problem_example
 from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.endpoint import Endpoint
@@ -40,24 +50,34 @@ def _openapi_text() -> bytes:
 
 @Endpoint("GET /docs", is_public=False)
 async def reference(request: Request) -> Response:
-    return _reference()
+    address = escape(address_of(dict(request.scope)))
+    return html_reply(address.encode().join(_reference_parts()))
 
 
 @cache
-def _reference() -> Response:
+def _reference_parts() -> list[bytes]:
+    """The page, cut where the address goes."""
     found = document()
-    return page("Fairway API", reference_page.body(found), reference_page.contents(found))
+    aside = reference_page.contents(found)
+    text = page_text("Fairway API", reference_page.body(found), aside)
+    return text.encode().split(PLACE.encode())
 
 
 @Endpoint("GET /docs.css", is_public=False)
 async def style(request: Request) -> Response:
-    headers = SECURITY_HEADERS | {"cache-control": "max-age=300"}
-    return Response(_style_text(), media_type="text/css", headers=headers)
+    return _file("docs.css", "text/css")
+
+
+@Endpoint("GET /docs.js", is_public=False)
+async def script(request: Request) -> Response:
+    return _file("docs.js", "text/javascript")
 
 
 @cache
-def _style_text() -> bytes:
-    return resources.files("fairway.api.docs").joinpath("docs.css").read_bytes()
+def _file(name: str, media_type: str) -> Response:
+    text = resources.files("fairway.api.docs").joinpath(name).read_bytes()
+    headers = SECURITY_HEADERS | {"cache-control": "max-age=300"}
+    return Response(text, media_type=media_type, headers=headers)
 
 
 @Endpoint("GET /problems/{code}", is_public=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairway.api.docs.address import PLACE
 from fairway.api.docs.markup import block, escape, fold, inline, json_block, paragraphs, table
 from fairway.api.docs.schema_tables import Node, fields, link, name_of
 from fairway.wire.problems import type_of
 
-BEGIN = """export FAIRWAY_URL=http://127.0.0.1:8700
+URL_VARIABLE = "$FAIRWAY_URL"
+BEGIN = f"""export FAIRWAY_URL={URL_VARIABLE}
 export FAIRWAY_API_KEY=fw_tenant_…         # what a tenant uses
 export FAIRWAY_WORKER_KEY=fw_worker_…      # what a worker uses
 export FAIRWAY_OPERATOR_KEY=fw_operator_…  # what an operator uses"""
@@ -43,8 +45,13 @@ def _begin(info: Node) -> str:
         "<p>Every example below can be pasted once these are set. <code>fairway up</code> shows"
         " the keys when it makes them, and keeps them in <code>client.json</code> of its data"
         " folder; <code>JOB</code> and <code>KEY_ID</code> come from earlier replies.</p>"
-        f"{block(BEGIN, 'Variables')}</section>"
+        f"{_addressed(block(BEGIN, 'Variables'))}</section>"
     )
+
+
+def _addressed(example: str) -> str:
+    """An example with the address that the page is asked under."""
+    return example.replace(URL_VARIABLE, f'<span class="address">{PLACE}</span>')
 
 
 def _group(document: Node, tag: Node) -> str:
@@ -70,7 +77,7 @@ def _operation(document: Node, path: str, method: str, node: Node) -> str:
         f'<p class="path">{_method(method)}<code>{escape(path)}</code>{_key(node)}</p>',
         f"<div class=columns><div>{paragraphs(node['description'])}{_parameters(node)}",
         _body(document, node),
-        f"</div><div>{block(node['x-codeSamples'][0]['source'], 'Example')}",
+        f"</div><div>{_addressed(block(node['x-codeSamples'][0]['source'], 'Example'))}",
         _replies(node),
         "</div></div></article>",
     ]

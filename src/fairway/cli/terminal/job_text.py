@@ -53,7 +53,8 @@ def error_lines(job: dict[str, Any]) -> list[str]:
     if not error:
         return []
     said = ": ".join(error[name] for name in ("type", "message") if error.get(name))
-    why_ = ", ".join(error[name] for name in ("failure", "reason") if error.get(name))
+    whys = [error[name] for name in ("failure", "reason") if error.get(name)]
+    why_ = ", ".join(dict.fromkeys(whys))  # often the one is the other
     stack = visible_lines(error.get("stack", "")).splitlines()
     head = f"{painted('error', 'red')}  {visible(said)}  ({visible(why_)})"
     return [head, *(f"  {line}" for line in stack)]

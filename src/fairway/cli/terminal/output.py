@@ -40,6 +40,8 @@ COLOURS = {
 #: What JSON leaves as it is and a terminal obeys.
 _CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
+GROUPED_MIN = 10_000  # from here on nobody counts zeros
+
 Record: TypeAlias = Mapping[str, Any]
 
 
@@ -63,6 +65,8 @@ def shown(value: Any) -> str:
         return ", ".join(map(shown, value)) or "–"
     if isinstance(value, dict):
         return ", ".join(f"{key} {shown(one)}" for key, one in value.items()) or "–"
+    if isinstance(value, int) and abs(value) >= GROUPED_MIN:
+        return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

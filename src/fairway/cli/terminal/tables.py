@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 GAP = 2
 FOLD_MIN = 12  # a column that is folded to less than this is a rope of letters
+FOLD_GOOD = 28  # what can be spared is left out before a sentence is folded to less than this
 
 #: `whole`: never cut nor folded; `fold`: goes on in the next line; `spare`: left out first.
 Room = Literal["whole", "fold", "spare"]
@@ -65,7 +66,7 @@ def layout(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: in
         return Layout(widths, [])
     left_out: list[str] = []
     for place in reversed(range(len(headings))):
-        if headings[place].room == "spare" and _least(headings, widths) > width:
+        if headings[place].room == "spare" and _wanted(headings, widths) > width:
             left_out.insert(0, headings[place].title)
             del widths[place]
     folded = [place for place in widths if headings[place].room == "fold"]
@@ -80,11 +81,11 @@ def _taken(widths: dict[int, int]) -> int:
     return sum(widths.values()) + GAP * max(0, len(widths) - 1)
 
 
-def _least(headings: Sequence[Heading], widths: dict[int, int]) -> int:
-    """The least that these columns need, with all that may be folded folded."""
+def _wanted(headings: Sequence[Heading], widths: dict[int, int]) -> int:
+    """What these columns need to be read well, with all that may be folded folded."""
     return _taken(
         {
-            place: _floor(wide) if headings[place].room == "fold" else wide
+            place: min(wide, FOLD_GOOD) if headings[place].room == "fold" else wide
             for place, wide in widths.items()
         }
     )

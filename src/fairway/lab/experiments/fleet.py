@@ -63,5 +63,5 @@ async def run(setup: FleetSetup) -> Report:
     report = fleet_report.report(scenario, stories, found, setup.speed)
     report.data |= {"seed": setup.seed}
     report.notes += stage.notes
-    report.invalid += stage.complaints
+    report.doubts += stage.complaints
     return report

@@ -20,12 +20,12 @@ def report(
     bounds = [bound(found, e.figure, e.against, e.most, e.least) for e in scenario.expect]
     lost = int(found.get("all/all/all/lost", 0))
     failed = [one.name for one in bounds if not one.holds]
-    kept = "All that was expected held." if not failed else f"Not held: {', '.join(failed)}."
+    kept = "all that was expected held" if not failed else f"not held: {', '.join(failed)}"
     return Report(
         name=f"fleet-{scenario.name}",
         title=scenario.title,
         question=scenario.question,
-        answer=f"{len(stories):,} jobs were accepted and {lost} were lost. {kept}",
+        found=f"{len(stories):,} jobs were accepted, {lost} were lost, and {kept}.",
         data={
             "experiment": "fleet",
             "scenario": scenario.name,

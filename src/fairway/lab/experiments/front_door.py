@@ -35,9 +35,9 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         title="The front door and the kitchen",
         question="People wait for two things: that their application was taken, and that it was"
         " scored. Does the one suffer when the other does?",
-        answer=f"The reply takes {seconds(replies[-1])} (p95) even when half as much again arrives"
-        f" as fits, while the score takes {seconds(scores[-1])}. Nothing of the work stands in the"
-        " way of the reply.",
+        found=f"When half as much again arrives as fits, the reply takes {seconds(replies[-1])}"
+        f" (p95), and the score {seconds(scores[-1])}.",
+        answer=f"At an easy load they take {seconds(replies[0])} and {seconds(scores[0])}.",
         data={
             "experiment": "front-door",
             "offered_per_s": [step.rate for step in steps],
@@ -70,7 +70,7 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         ],
         tables=[_table(steps)],
         notes=["Both are counted from the intended start of the same request.", *scaled(setup)],
-        invalid=complaints(steps),
+        doubts=complaints(steps),
     )
 
 

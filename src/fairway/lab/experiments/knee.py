@@ -83,63 +83,69 @@ def _growth(step: Step, service: float) -> float:
 def report(setup: StepSetup, steps: list[Step]) -> Report:
     reading = read(setup, steps)
     limit, theory = reading.bend.limit, setup.theory
-    error = abs(limit - theory) / theory
-    slow = P99_BELOW_SECONDS / setup.speed
     lost = sum(len(step.load.lost) for step in steps)
     return Report(
         name="knee",
         title="Where one worker bends",
         question=f"One worker with {SLOTS} slots; every job waits {setup.service:g} s. How much can"
         " it take, and what do people notice when more arrives?",
-        answer=f"It follows the load up to {limit:.3g} jobs a second and stays there; theory (slots"
-        f" ÷ service time) says {theory:.3g}. Below the bend 99 of 100 are done within"
-        f" {seconds(reading.p99_below)}. Beyond it the queue grows, and the front door still"
+        found=f"One worker follows the load up to {limit:.3g} jobs a second and stays there; theory"
+        f" (slots ÷ service time) says {theory:.3g}.",
+        answer="Below the bend 99 of 100 are done within"
+        f" {seconds(reading.p99_below)}. Beyond it the queue grows, and the front door"
         f" answers within {seconds(reading.reply_p95_above)} (p95).",
         data=_data(setup, steps, reading) | {"lost": lost},
-        findings=[
-            Finding(
-                "bend",
-                number(limit, "/s"),
-                f"within 5 % of {theory:.3g}/s",
-                error <= BEND_ERROR_MAX,
-            ),
-            Finding(
-                "p99 below the bend",
-                seconds(reading.p99_below),
-                f"< {seconds(slow)}",
-                reading.p99_below < slow,
-            ),
-            Finding(
-                "front door p95",
-                seconds(reading.reply_p95),
-                "< 15 ms",
-                reading.reply_p95 < REPLY_P95_SECONDS,
-            ),
-            Finding(
-                "front door p95 beyond it",
-                seconds(reading.reply_p95_above),
-                "< 15 ms",
-                reading.reply_p95_above < REPLY_P95_SECONDS,
-            ),
-            Finding(
-                "completed beyond it",
-                f"{reading.completed_above:.1%}",
-                "≥ 95 % of the bend",
-                reading.completed_above >= 0.95,
-            ),
-            Finding(
-                "depth below the bend",
-                _growth_text(setup, reading),
-                f"flat: growth in {setup.service:g} s",
-                abs(reading.growth_below) < 0.1,
-            ),
-            Finding("accepted and lost", str(lost), "0", lost == 0),
-        ],
+        findings=_findings(setup, reading, lost),
         drawings=_drawings(setup, steps, reading),
         tables=[_table(setup, steps, reading)],
         notes=_notes(setup),
-        invalid=complaints(steps),
+        doubts=complaints(steps),
     )
+
+
+def _findings(setup: StepSetup, reading: KneeReading, lost: int) -> list[Finding]:
+    limit, theory = reading.bend.limit, setup.theory
+    error = abs(limit - theory) / theory
+    slow = P99_BELOW_SECONDS / setup.speed
+    return [
+        Finding(
+            "bend",
+            number(limit, "/s"),
+            f"within 5 % of {theory:.3g}/s",
+            error <= BEND_ERROR_MAX,
+        ),
+        Finding(
+            "p99 below the bend",
+            seconds(reading.p99_below),
+            f"< {seconds(slow)}",
+            reading.p99_below < slow,
+        ),
+        Finding(
+            "front door p95",
+            seconds(reading.reply_p95),
+            "< 15 ms",
+            reading.reply_p95 < REPLY_P95_SECONDS,
+        ),
+        Finding(
+            "front door p95 beyond it",
+            seconds(reading.reply_p95_above),
+            "< 15 ms",
+            reading.reply_p95_above < REPLY_P95_SECONDS,
+        ),
+        Finding(
+            "completed beyond it",
+            f"{reading.completed_above:.1%}",
+            "≥ 95 % of the bend",
+            reading.completed_above >= 0.95,
+        ),
+        Finding(
+            "depth below the bend",
+            _growth_text(setup, reading),
+            f"flat: growth in {setup.service:g} s",
+            abs(reading.growth_below) < 0.1,
+        ),
+        Finding("accepted and lost", str(lost), "0", lost == 0),
+    ]
 
 
 def _growth_text(setup: StepSetup, reading: KneeReading) -> str:

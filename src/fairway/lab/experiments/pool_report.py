@@ -53,7 +53,6 @@ class Outcome(NamedTuple):
 
 def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
     *naive, fairway = outcomes
-    limit = P99_SECONDS / setup.speed
     starved = [one for one in naive if one.completed(setup.service) < 0.9 * _offered(one)]
     sizes = ", ".join(str(one.pool) for one in starved)
     return Report(
@@ -61,10 +60,11 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
         title="A connection held is a place lost",
         question="A worker that keeps a database connection while it scores needs as many"
         " connections as scores at a time. What happens when the pool is smaller?",
-        answer=f"With a pool of {sizes} the naive service starves: scores wait for connections, and"
-        f" so does the front door, up to {seconds(max(one.reply_p95() for one in naive))} (p95)."
-        f" Fairway's workers hold none: at the same load p99 is {seconds(fairway.p99())} and"
-        f" {_waited(fairway.waiters_max)} for a connection.",
+        found=f"Fairway's workers hold no connection: at the same load p99 is"
+        f" {seconds(fairway.p99())}, and {_waited(fairway.waiters_max)} for one; the naive service"
+        + (f" starves with a pool of {sizes}." if starved else " starved with none of its pools."),
+        answer="There scores wait for connections, and so does the front door, up to"
+        f" {seconds(max(one.reply_p95() for one in naive))} (p95).",
         data={
             "experiment": "pool",
             "offered_per_s": _offered(fairway),
@@ -75,23 +75,7 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
             "speed": setup.speed,
             "seed": setup.seed,
         },
-        findings=[
-            Finding("Fairway, waiters", str(fairway.waiters_max), "0", fairway.waiters_max == 0),
-            Finding(
-                "Fairway, p99 to the score",
-                seconds(fairway.p99()),
-                f"< {seconds(limit)}",
-                fairway.p99() < limit,
-            ),
-            Finding("Fairway, front door p95", seconds(fairway.reply_p95())),
-            Finding("naive pool of 5, waiters", str(naive[0].waiters_max)),
-            Finding(
-                "naive pool of 5, completed",
-                number(naive[0].completed(setup.service), "/s"),
-                f"of {_offered(naive[0]):.3g}/s offered",
-            ),
-            Finding("naive pool of 5, front door p95", seconds(naive[0].reply_p95())),
-        ],
+        findings=_findings(setup, naive[0], fairway),
         drawings=[
             Drawing(
                 "pool",
@@ -109,8 +93,29 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
             " grows with every worker; Fairway's server keeps 11 at any number of slots.",
             *scaled(setup),
         ],
-        invalid=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
+        doubts=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
     )
+
+
+def _findings(setup: StepSetup, naive: Outcome, fairway: Outcome) -> list[Finding]:
+    limit = P99_SECONDS / setup.speed
+    return [
+        Finding("Fairway, waiters", str(fairway.waiters_max), "0", fairway.waiters_max == 0),
+        Finding(
+            "Fairway, p99 to the score",
+            seconds(fairway.p99()),
+            f"< {seconds(limit)}",
+            fairway.p99() < limit,
+        ),
+        Finding("Fairway, front door p95", seconds(fairway.reply_p95())),
+        Finding("naive pool of 5, waiters", str(naive.waiters_max)),
+        Finding(
+            "naive pool of 5, completed",
+            number(naive.completed(setup.service), "/s"),
+            f"of {_offered(naive):.3g}/s offered",
+        ),
+        Finding("naive pool of 5, front door p95", seconds(naive.reply_p95())),
+    ]
 
 
 def _waited(calls: int) -> str:

@@ -40,8 +40,9 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         title="What one more worker brings",
         question=f"One to {WORKERS_MAX} workers with {SLOTS} slots each, always offered more than"
         " they can do. How close to linear is it?",
-        answer=f"{WORKERS_MAX} workers do {speedup:.2f} times the work of one"
-        f" ({speedup / WORKERS_MAX:.1%} efficiency). The law's fit puts contention at"
+        found=f"{WORKERS_MAX} workers do {speedup:.2f} times the work of one"
+        f" ({speedup / WORKERS_MAX:.1%} efficiency).",
+        answer="The law's fit puts contention at"
         f" {law.contention:.2%} and the price of agreeing at {law.coherence:.3%}.",
         data=_data(setup, rates, law) | {"lost": lost},
         findings=[
@@ -72,7 +73,7 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
             " other, so this measures the platform's part, not the machine's.",
             *scaled(setup),
         ],
-        invalid=complaints(steps),
+        doubts=complaints(steps),
     )
 
 

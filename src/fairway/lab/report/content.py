@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fairway.rig.verdict import Verdict, judge
+
 
 class Finding(NamedTuple):
     """One figure with its aim. `holds` is None when there is nothing to hold."""
@@ -40,17 +42,28 @@ class Report:
     name: str
     title: str
     question: str
-    answer: str
+    found: str  # in one plain sentence
+    answer: str = ""  # and what there is to say beyond it
     data: dict[str, Any]  # what `--json` prints
+    others: str = "not measured"  # what else the machine was busy with
     findings: list[Finding] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what was scaled, what to mind
-    invalid: list[str] = field(default_factory=list)  # why not to believe it
+    doubts: list[str] = field(default_factory=list)  # why not to believe it
 
     @property
-    def is_valid(self) -> bool:
-        return not self.invalid
+    def verdict(self) -> Verdict:
+        return judge((finding.holds for finding in self.findings), self.doubts)
+
+    @property
+    def missed(self) -> list[str]:
+        """Aims that were not met."""
+        return [
+            f"{one.name} is {one.value} and should be {one.aim}"
+            for one in self.findings
+            if one.holds is False
+        ]
 
 
 def number(value: float, unit: str = "", digits: int = 3) -> str:

@@ -18,11 +18,12 @@ _STYLE_FILE = Path(__file__).with_name("page.css")
 def write(report: Report, folder: Path) -> Path:
     """Everything into this folder; answers the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    origin = stamp()
+    origin = stamp() | {"beside it": report.others}
     document = {
         **report.data,
-        "valid": report.is_valid,
-        "invalid_because": report.invalid,
+        "verdict": report.verdict.words,
+        "found": report.found,
+        "doubts": report.doubts,
         "notes": report.notes,
         "stamp": origin,
     }
@@ -69,8 +70,9 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
         f"<title>{_text(report.title)} · Fairway lab</title>"
         f"<style>{_STYLE_FILE.read_text('utf-8')}</style></head><body><main>"
         f'<header><p class="brand">Fairway lab</p><h1>{_text(report.title)}</h1>'
+        f"{_verdict(report)}"
         f'<p class="question">{_text(report.question)}</p></header>'
-        f"{_verdict(report)}<p class='answer'>{_text(report.answer)}</p>"
+        f"{_answer(report.answer)}"
         f'<section class="findings">{"".join(map(_finding, report.findings))}</section>'
         f"{figures}{''.join(map(_table, report.tables))}{_notes(report.notes)}{_origin(origin)}"
         "</main></body></html>\n"
@@ -78,13 +80,20 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
 
 
 def _verdict(report: Report) -> str:
-    if report.is_valid:
-        return ""
-    reasons = "".join(f"<li>{_text(reason)}</li>" for reason in report.invalid)
+    """What was found, in a sentence, with the verdict before it and its reasons below."""
+    words = report.verdict.words
+    state = report.verdict.name.lower().replace("_", "-")
+    reasons = report.doubts or report.missed
+    items = "".join(f"<li>{_text(reason[0].upper() + reason[1:])}.</li>" for reason in reasons)
+    heed = "<p>Do not quote its figures.</p>" if report.doubts else ""
     return (
-        '<section class="invalid"><strong>This run is invalid.</strong> Do not quote its figures:'
-        f"<ul>{reasons}</ul></section>"
+        f'<section class="verdict {state}"><p class="found"><strong>{words.capitalize()}</strong>'
+        f" {_text(report.found)}</p>{f'<ul>{items}</ul>' if items else ''}{heed}</section>"
     )
+
+
+def _answer(text: str) -> str:
+    return f'<p class="answer">{_text(text)}</p>' if text else ""
 
 
 def _finding(finding: Finding) -> str:

@@ -17,7 +17,6 @@ def stamp() -> dict[str, str]:
         "python": platform.python_version(),
         "machine": f"{_processor()}, {os.cpu_count()} cores, everything on them",
         "system": f"{platform.system()} {platform.release()}",
-        "load before": " ".join(f"{one:.2f}" for one in os.getloadavg()),
     }
 
 

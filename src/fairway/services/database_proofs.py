@@ -1,0 +1,37 @@
+"""What must be true of a database before a server serves on it, or `fairway check` calls it well.
+
+It logs nothing: a look at a database does not wait for a log to be set up.
+"""
+
+from __future__ import annotations
+
+from fairway.core.errors import Unavailable
+from fairway.store.connections import row_security_proof
+from fairway.store.connections.database import Database
+from fairway.store.connections.hosts import identity_of
+
+PROOF_SECONDS = 30.0
+
+
+async def be_one_database(dsn: str, owner_dsn: str) -> None:
+    if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
+        raise Unavailable(
+            "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
+            code="TWO_DATABASES",
+        )
+
+
+async def prove_row_security(database: Database) -> None:
+    """Refuse to go on where a tenant's connection could see another's rows."""
+    if not database.has_roles:
+        async with database.hot() as connection:
+            await row_security_proof.prove_owner(connection)
+        return
+    try:
+        async with database.people(PROOF_SECONDS) as connection:
+            await row_security_proof.prove(connection)
+        for use in (database.hot(), database.background()):
+            async with use as connection:
+                await row_security_proof.prove_server(connection)
+    except row_security_proof.CANNOT_ASK as error:
+        raise row_security_proof.cannot_ask(error) from error
