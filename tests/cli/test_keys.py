@@ -18,5 +18,5 @@ def test_the_first_key_on_a_database_of_ones_own(
     assert "fw_tenant_" in added.out
     ended = fairway(tmp_path, "operator-key", FAIRWAY_DATABASE_URL=empty_database_url)
     assert (ended.status, ended.out) == (1, "")
-    assert "start `fairway server` on it first" in ended.err
+    assert "`fairway init` makes it ready" in ended.err
     assert fairway(tmp_path, "operator-key").err.startswith("fairway: Set FAIRWAY_DATABASE_URL.")

@@ -43,5 +43,5 @@ def test_a_server_that_nobody_can_operate_says_what_to_do(
     finally:
         server.terminate()
         server.communicate(timeout=60)
-    assert "`fairway operator-key` makes one" in said
+    assert "`fairway init` makes the first" in said
     assert server.returncode == 0

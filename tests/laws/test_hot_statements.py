@@ -76,8 +76,11 @@ FOR_ALL = {
     "read_key": "by the id of a key",
     "changed_keys": "keys made lately",
     "revoked_keys": "keys that ended lately",
+    "keys_used": "by the ids of keys that this server was shown",
     # Operators name a tenant or a key by its name. No key of a tenant leads here.
     "add_tenant": "a new one",
+    "key_facts": "by the id of a key",
+    "expire_key": "by the id of a key",
     "read_settings": "by its name",
     "change_tenant": "by its name",
     "revoke_key": "by its id",

@@ -92,8 +92,8 @@ class Api:
         method, path = scope["method"], scope["path"]
         found = self._hot.find(method, path)
         if found is not None:
-            call, keys, words = found
-            caller = await admit(scope, self._directory, keys)
+            call, endpoint, words = found
+            caller = await admit(scope, self._directory, endpoint)
             await call(scope, receive, send, caller, *words)
         elif method == "POST" and path in INTERNAL:
             await self._hear_peer(scope, receive, send)
@@ -125,7 +125,7 @@ def _route(endpoint: Endpoint) -> Route:
 
     async def answer(request: Request) -> Response:
         if endpoint.keys:
-            await admit(request.scope, platform_of(request).directory, endpoint.keys)
+            await admit(request.scope, platform_of(request).directory, endpoint)
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
         return reply
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from fairway.api.endpoint import KeyScope
+from fairway.api.endpoint import Endpoint, KeyScope
 from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
 from fairway.core.backpressure.connections import address_of
@@ -15,6 +15,7 @@ from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory, Principal
+from fairway.wire.exchange import Hello
 
 CALLER = "fairway.caller"  # in a scope: who was admitted
 
@@ -40,12 +41,17 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
     return principal
 
 
-async def admit(scope: Scope, directory: Directory, keys: tuple[KeyScope, ...]) -> Principal:
-    """Who asks, if their key is of one of the kinds that the endpoint takes."""
+async def admit(scope: Scope, directory: Directory, endpoint: Endpoint) -> Principal:
+    """Who asks, if their key is of a kind that the endpoint takes and may do what it does."""
     principal = await principal_of(scope, directory)
-    if principal.scope not in keys:
-        whose = " or ".join(_WHOSE[key] for key in keys)
+    if principal.scope not in endpoint.keys:
+        whose = " or ".join(_WHOSE[key] for key in endpoint.keys)
         raise Forbidden(f"This needs {whose} key; yours is for something else.")
+    if endpoint.permission not in principal.may:
+        has = ", ".join(sorted(principal.may))
+        raise Forbidden(
+            f"This needs a key with the permission {endpoint.permission!r}; yours has {has}."
+        )
     scope[CALLER] = principal
     return principal
 
@@ -61,6 +67,25 @@ def tenant_in_force(caller: Principal, directory: Directory) -> Tenant:
     """Whose key it is, with the limits as they are now."""
     assert caller.tenant is not None
     return directory.tenants[caller.tenant.id]
+
+
+def check_bounds(principal: Principal, hello: Hello) -> None:
+    """A worker's key may be bound to pools and job types: it offers to run nothing else."""
+    beyond = sorted(set(hello.slots).difference(principal.pools or hello.slots))
+    if beyond:
+        raise Forbidden(
+            f"This key serves the pools {', '.join(sorted(principal.pools or ()))}, not"
+            f" {', '.join(beyond)}.",
+            field="/hello/slots",
+        )
+    offered = {one.name for one in hello.types}
+    beyond = sorted(offered.difference(principal.types or offered))
+    if beyond:
+        raise Forbidden(
+            f"This key runs the job types {', '.join(sorted(principal.types or ()))}, not"
+            f" {', '.join(beyond)}.",
+            field="/hello/types",
+        )
 
 
 # -- for handlers of Starlette's requests --------------------------------------------------------

@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from fairway.core.keys import Permission
+
 KeyScope: TypeAlias = Literal["tenant", "worker", "operator"]
 #: A function of Starlette's request; or a class, made once, of raw ASGI callables: the hot paths.
 Handler = TypeVar("Handler")
@@ -72,6 +74,7 @@ class Endpoint:
     call: str  # method and path, as people say it: "GET /v1/jobs/{id}"
     keys: tuple[KeyScope, ...] = ()  # one of these is needed; the first is the usual one
     other_keys: tuple[KeyScope, ...] = ()  # none is needed, these mean something
+    permission: Permission | Literal[""] = ""  # of the key; left out, the method says which
     parameters: tuple[Parameter, ...] = ()
     body: type[Struct] | None = None
     body_example: Any = None
@@ -84,6 +87,8 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.reply is not None:
             object.__setattr__(self, "replies", (self.reply,))
+        if not self.permission:
+            object.__setattr__(self, "permission", self._usual_permission())
 
     def __call__(self, handler: Handler) -> Handler:
         _ENDPOINTS.append(replace(self, handler=handler))
@@ -96,6 +101,11 @@ class Endpoint:
     @cached_property
     def path(self) -> str:
         return self.call.partition(" ")[2]
+
+    def _usual_permission(self) -> Permission:
+        if self.keys == ("worker",):
+            return "worker"
+        return "read" if self.method in ("GET", "HEAD") else "operate"
 
     @property
     def is_hot(self) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple, TypeAlias
 
-from fairway.api.endpoint import KeyScope
+from fairway.api.endpoint import Endpoint
 from fairway.api.relay import Edge
 from fairway.api.routes import ENDPOINTS, NAMED
 
 HOT = [one for one in ENDPOINTS if one.is_hot]
-#: Who answers, with which keys, and what stands in the path in place of its `{…}`.
-Found: TypeAlias = tuple[Any, tuple[KeyScope, ...], tuple[str, ...]]
+#: Who answers, what is said of it, and what stands in the path in place of its `{…}`.
+Found: TypeAlias = tuple[Any, Endpoint, tuple[str, ...]]
 
 
 class _Pattern(NamedTuple):
@@ -20,7 +20,7 @@ class _Pattern(NamedTuple):
     head: str
     tail: str
     call: Any
-    keys: tuple[KeyScope, ...]
+    endpoint: Endpoint
 
 
 class HotPaths:
@@ -35,22 +35,22 @@ class HotPaths:
                 methods.add("HEAD")
             for method in methods:
                 if "{" not in one.path:
-                    self._exact[method, one.path] = (call, one.keys, ())
+                    self._exact[method, one.path] = (call, one, ())
                 else:
                     head, _, rest = one.path.partition("{")
                     tail = rest.partition("}")[2]
-                    self._patterns[method].append(_Pattern(head, tail, call, one.keys))
+                    self._patterns[method].append(_Pattern(head, tail, call, one))
 
     def find(self, method: str, path: str) -> Found | None:
         found = self._exact.get((method, path))
         if found is not None or method not in self._patterns:
             return found
-        for head, tail, call, keys in self._patterns[method]:
+        for head, tail, call, endpoint in self._patterns[method]:
             if not path.startswith(head):
                 continue
             if tail:
                 if path.endswith(tail):
-                    return call, keys, (path[len(head) : -len(tail)],)
+                    return call, endpoint, (path[len(head) : -len(tail)],)
             elif "/" not in path[len(head) :] and path not in NAMED:
-                return call, keys, (path[len(head) :],)
+                return call, endpoint, (path[len(head) :],)
         return None

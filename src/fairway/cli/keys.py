@@ -1,18 +1,20 @@
-"""`fairway keys …`, and `fairway operator-key`: the first one on a PostgreSQL of one's own.
+"""`fairway keys …`, and `fairway operator-key`: another one when all operators' keys are lost.
 
-Whoever may write to the database may make the first; every other one is then made with it, over
-HTTP.
+Whoever may write to the database may make one; every other one is then made with it, over HTTP. The
+first one comes from `fairway init`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
-from fairway.cli.terminal.moments import age
+from fairway.cli.terminal.moments import age, future, seconds
 from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.errors import InvalidRequest, Unavailable
 
@@ -23,9 +25,14 @@ KEYS = (
     Column("id", "id"),
     Column("scope", "scope"),
     Column("tenant", lambda one: one["tenant"] or "–"),
+    Column("name", lambda one: one["name"] or "–"),
+    Column("may", lambda one: " ".join(one["permissions"])),
+    Column("used", lambda one: age(one["last_used_at"])),
     Column("age", lambda one: age(one["created_at"])),
     Column("ends", lambda one: age(one["expires_at"]), "spare"),
+    Column("only", lambda one: " ".join([*(one["pools"] or ()), *(one["types"] or ())]), "spare"),
 )
+Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 
 @app.command(name=("ls", "list"))
@@ -54,8 +61,19 @@ def list_(
 
 
 @app.command(name=("add", "make"))
-def add(*, tenant: str | None = None, worker: bool = False, options: Options = PLAIN) -> None:
-    """Make a key and print it, once: of a tenant's programs, or with --worker of workers.
+def add(
+    *,
+    tenant: str | None = None,
+    worker: Annotated[bool, Parameter(negative="")] = False,
+    operator: Annotated[bool, Parameter(negative="")] = False,
+    name: str = "",
+    may: Names = None,
+    expires: str | None = None,
+    pool: Names = None,
+    type: Names = None,
+    options: Options = PLAIN,
+) -> None:
+    """Make a key and print it, once: of a tenant's programs, of workers or of operators.
 
     Parameters
     ----------
@@ -63,14 +81,49 @@ def add(*, tenant: str | None = None, worker: bool = False, options: Options = P
         Whose it is. A worker's key without one serves all tenants.
     worker
         For workers, not for programs that hand jobs in.
+    operator
+        For operators.
+    name
+        What it is for, in a few words.
+    may
+        What it may do: read, submit, operate, admin (default: all that such a key can).
+    expires
+        When it stops working: after 90d, or at a time (default: never).
+    pool
+        A worker's key: the pools it serves (default: any).
+    type
+        A worker's key: the job types it runs (default: any).
     """
-    if not (tenant or worker):
-        raise InvalidRequest(
-            "Say for whom: --tenant acme, or --worker. `fairway operator-key`"
-            " makes one for operators, on the database itself."
-        )
-    wanted = {"scope": "worker" if worker else "tenant", "tenant": tenant}
+    if not (tenant or worker or operator):
+        raise InvalidRequest("Say for whom: --tenant acme, --worker or --operator.")
+    if worker and operator:
+        raise InvalidRequest("--worker or --operator: a key is for one of them.")
+    wanted = {
+        "scope": "worker" if worker else "operator" if operator else "tenant",
+        "tenant": tenant,
+        "name": name,
+        "permissions": may,
+        "pools": pool,
+        "types": type,
+        "expires_at": future(expires, "expires", datetime.now(UTC)),
+    }
     made = options.operator().call("POST", "/v1/keys", wanted)
+    options.record(made, made["api_key"])
+
+
+@app.command
+def rotate(id: str, *, overlap: str = "1d", options: Options = PLAIN) -> None:
+    """Make a key in place of another and print it, once; the old one ends after the overlap.
+
+    Parameters
+    ----------
+    id
+        The old key's public part, as `fairway keys ls` shows it; the whole key will do, too.
+    overlap
+        How long both work, as in 1h.
+    """
+    wanted = {"overlap_seconds": round(seconds(overlap, "overlap") or 0)}
+    made = options.operator().call("POST", f"/v1/keys/{_public_part(id)}/rotate", wanted)
     options.record(made, made["api_key"])
 
 
@@ -83,7 +136,7 @@ def revoke(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
     id
         Its public part, as `fairway keys ls` shows it; the whole key will do, too.
     """
-    key = id.split("_")[2] if id.count("_") == 4 else id  # a secret need not travel
+    key = _public_part(id)
     remote = options.operator()
     page = remote.get("/v1/keys", cursor=_before(key), limit=1)["keys"]
     if page and page[0]["id"] == key:
@@ -91,6 +144,10 @@ def revoke(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
         agreed(f"This revokes {whose}, made {age(page[0]['created_at'])} ago.", yes=yes)
     remote.call("DELETE", f"/v1/keys/{key}")
     options.record({"id": key, "revoked": True}, f"Revoked: {key}")
+
+
+def _public_part(key: str) -> str:
+    return key.split("_")[2] if key.count("_") == 4 else key  # a secret need not travel
 
 
 def _before(key: str) -> str:
@@ -138,7 +195,7 @@ async def _make(dsn: str) -> str:
         await tenants.add_key(connection, StoredKey(key.id, key.scope, None, key.secret_hash))
     except asyncpg.UndefinedTableError:
         raise Unavailable(
-            "There is no Fairway in this database yet: start `fairway server` on it first."
+            "There is no Fairway in this database yet: `fairway init` makes it ready."
         ) from None
     finally:
         await connection.close()

@@ -81,6 +81,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "Say what is wrong with the settings and the database, and what to do. Exit 1 on"
             " errors.",
         ),
+        "init": (
+            "cli.init:init",
+            "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
+        ),
         "tenants": ("cli.tenants:app", "List, add and change tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),

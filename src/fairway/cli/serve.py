@@ -161,6 +161,6 @@ async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> Non
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
         if not await platform.directory.list_keys("", 1, "operator", None):
-            log.warning("there is no operator's key yet; `fairway operator-key` makes one")
+            log.warning("there is no operator's key yet; `fairway init` makes the first")
 
     await serve(dsn, settings, listener, stopping, ready, scheduler)

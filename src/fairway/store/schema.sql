@@ -51,6 +51,11 @@ CREATE TABLE api_keys (
     created_at   timestamptz NOT NULL DEFAULT now(),
     expires_at   timestamptz,
     revoked_at   timestamptz,
+    name         text        NOT NULL DEFAULT '',         -- for people
+    permissions  text[],                                  -- some of its scope's; NULL: all
+    pools        text[],                                  -- a worker's key runs jobs of these only; NULL: of any
+    types        text[],
+    last_used_at timestamptz,                             -- to the quarter of an hour
     CONSTRAINT a_tenant_key_names_its_tenant CHECK (scope <> 'tenant' OR tenant IS NOT NULL)
 );
 CREATE INDEX api_keys_created ON api_keys (created_at);

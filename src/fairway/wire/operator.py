@@ -5,18 +5,55 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fairway.wire.doc import doc
+from fairway.wire.messages import JobType, PoolName
+
+KEY_NAMES_MAX = 100
+OVERLAP_SECONDS_MAX = 30 * 86_400
+
+KeyName = Annotated[str, Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z", examples=["ci"])]
+KeyPermission = Literal["read", "submit", "operate", "admin"]
+
+KEY_NAME = doc("What it is for, in a few words for people.")
+PERMISSIONS = doc(
+    "What it may do: a tenant's key read, submit and operate, an operator's read, operate and"
+    ' admin. Null: all of them. A key that only reads is `["read"]`.'
+)
+KEY_POOLS = doc("A worker's key: it serves these pools only; null: any.")
+KEY_TYPES = doc("A worker's key: it runs jobs of these types only; null: any.")
 
 
 class NewKey(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key for a tenant's programs, or for workers (of one tenant, or of all)."""
 
-    scope: Annotated[Literal["tenant", "worker"], doc("Who will use it.")] = "tenant"
+    scope: Annotated[Literal["tenant", "worker", "operator"], doc("Who will use it.")] = "tenant"
     tenant: Annotated[
         str | None, doc("The tenant's name. A worker's key without one serves all tenants.")
     ] = None
+    name: Annotated[KeyName, KEY_NAME] = ""
+    permissions: Annotated[
+        Annotated[list[KeyPermission], Meta(min_length=1, max_length=8)] | None, PERMISSIONS
+    ] = None
+    pools: Annotated[
+        Annotated[list[PoolName], Meta(min_length=1, max_length=KEY_NAMES_MAX)] | None, KEY_POOLS
+    ] = None
+    types: Annotated[
+        Annotated[list[JobType], Meta(min_length=1, max_length=KEY_NAMES_MAX)] | None, KEY_TYPES
+    ] = None
+    expires_at: Annotated[
+        Annotated[datetime, Meta(tz=True)] | None, doc("When it stops working; null: never.")
+    ] = None
+
+
+class KeyRotation(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A new key in place of one."""
+
+    overlap_seconds: Annotated[
+        Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)],
+        doc("How long the old key goes on working beside the new one."),
+    ] = 86_400
 
 
 class KeyAdded(Struct, kw_only=True):
@@ -25,6 +62,7 @@ class KeyAdded(Struct, kw_only=True):
     id: Annotated[str, doc("The public part, for revoking it.")]
     scope: Annotated[str, doc("Who may use it.")]
     tenant: Annotated[str | None, doc("The tenant it belongs to.")]
+    name: Annotated[str, KEY_NAME] = ""
     api_key: Annotated[str, doc("The key, shown once.")]
 
 
@@ -34,8 +72,15 @@ class KeyView(Struct, kw_only=True):
     id: Annotated[str, doc("The public part, for revoking it.")]
     scope: Annotated[str, doc("Who may use it.")]
     tenant: Annotated[str | None, doc("The tenant it belongs to.")]
+    name: Annotated[str, KEY_NAME]
+    permissions: Annotated[list[str], doc("What it may do.")]
+    pools: Annotated[list[str] | None, KEY_POOLS]
+    types: Annotated[list[str] | None, KEY_TYPES]
     created_at: Annotated[datetime, doc("When it was made.")]
     expires_at: Annotated[datetime | None, doc("When it stops working, if ever.")]
+    last_used_at: Annotated[
+        datetime | None, doc("When it last opened something, to a quarter of an hour.")
+    ]
 
 
 class KeyList(Struct, kw_only=True):

@@ -163,6 +163,6 @@ async def test_a_key_needs_a_tenant_that_exists(operator: httpx2.AsyncClient) ->
     problem(await operator.post("/v1/keys", json={}), 422, "INVALID_REQUEST", "/tenant")
     unknown = {"tenant": "nobody\x00"}
     problem(await operator.post("/v1/keys", json=unknown), 404, "NOT_FOUND", "/tenant")
-    for scope in ("operator", "", None):
+    for scope in ("king", "", None):
         reply = await operator.post("/v1/keys", json={"scope": scope})
         problem(reply, 422, "INVALID_REQUEST", "/scope")

@@ -71,7 +71,7 @@ def _operation(operation: Endpoint, tag: str) -> Node:
         "operationId": operation.name,
         "tags": [tag],
         "summary": operation.summary,
-        "description": operation.about,
+        "description": operation.about + _needed(operation),
         "security": _security(operation),
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
         "responses": _responses(operation),
@@ -88,6 +88,11 @@ def _operation(operation: Endpoint, tag: str) -> Node:
             },
         }
     return node
+
+
+def _needed(operation: Endpoint) -> str:
+    """A key may have fewer permissions than its scope: what this one takes."""
+    return f"\n\nPermission: `{operation.permission}`." if operation.keys else ""
 
 
 def _security(operation: Endpoint) -> list[Node]:

@@ -71,6 +71,7 @@ _VIEW: dict[str, Any] = {
 @Endpoint(
     "POST /v1/flows",
     keys=("tenant",),
+    permission="submit",
     parameters=(parts.IDEMPOTENCY_KEY,),
     body=FlowRequest,
     body_example={"kind": "group", "jobs": [EMAIL], "callback": {"type": "report.build"}},
@@ -103,6 +104,7 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
 @Endpoint(
     "POST /v1/flows/{id}/jobs",
     keys=("tenant",),
+    permission="submit",
     parameters=(_PATH,),
     body=FlowPageRequest,
     body_example={"start": 1000, "jobs": [EMAIL]},

@@ -174,6 +174,7 @@ async def list_schedules(request: Request, platform: Platform, tenant: Tenant) -
 @Endpoint(
     "POST /v1/schedule-preview",
     keys=("tenant",),
+    permission="read",
     body=ScheduleRequest,
     body_example=_WANTED,
     reply=Reply(

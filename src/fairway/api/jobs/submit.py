@@ -80,6 +80,7 @@ OF_SUBMISSIONS = (
 @Endpoint(
     "POST /v1/jobs",
     keys=("tenant",),
+    permission="submit",
     parameters=(parts.IDEMPOTENCY_KEY, parts.PREFER_WAIT),
     body=JobRequest,
     body_example=EMAIL,

@@ -60,6 +60,7 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
 @Endpoint(
     "POST /v1/jobs/batch",
     keys=("tenant",),
+    permission="submit",
     parameters=(parts.IDEMPOTENCY_KEY,),
     body=messages.BatchRequest,
     body_example={"jobs": [EMAIL, {"type": "report.build", "pool": "medium", "priority": 9}]},

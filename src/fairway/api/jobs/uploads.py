@@ -48,6 +48,7 @@ PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={
 @Endpoint(
     "POST /v1/uploads",
     keys=("tenant",),
+    permission="submit",
     reply=Reply(
         201,
         "Where to put it.",

@@ -27,6 +27,7 @@ TOLD_MAX = 200  # jobs in one answer; the rest with the next
 @Endpoint(
     "POST /v1/jobs/wait",
     keys=("tenant",),
+    permission="read",
     body=WaitForJobs,
     body_example={"ids": [parts.JOB_ID], "wait_seconds": 30},
     reply=Reply(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,11 +13,11 @@ from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.operators.tenants import plain_text, tenant_named
 from fairway.core.errors import InvalidRequest, NotFound
-from fairway.core.keys import SCOPES
+from fairway.core.keys import PERMISSIONS, SCOPES, KeyFacts, permitted
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
-from fairway.wire.operator import KeyAdded, KeyList, KeyView, NewKey
+from fairway.services.registry.tenants_and_keys import KeyWish, Principal
+from fairway.wire.operator import KeyAdded, KeyList, KeyRotation, KeyView, NewKey
 
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
@@ -43,8 +44,13 @@ _FILTERS = (
                     "id": "b81f02aa",
                     "scope": "worker",
                     "tenant": None,
+                    "name": "render farm",
+                    "permissions": ["read", "worker"],
+                    "pools": ["long"],
+                    "types": None,
                     "created_at": "2026-01-31T12:00:00Z",
                     "expires_at": None,
+                    "last_used_at": "2026-01-31T12:15:00Z",
                 }
             ],
             "next_cursor": None,
@@ -67,10 +73,7 @@ async def list_keys(request: Request, platform: Platform) -> Response:
     limit = filters.limit(given.get("limit"))
     after = plain_text(given.get("cursor", ""), "cursor")
     found = await directory.list_keys(after, limit + 1, scope, tenant)
-    views = [
-        KeyView(**one._asdict() | {"tenant": one.tenant and directory.name_of(one.tenant)})
-        for one in found[:limit]
-    ]
+    views = [_view(platform, one) for one in found[:limit]]
     next_cursor = views[-1].id if len(found) > limit else None
     return json_reply(KeyList(keys=views, next_cursor=next_cursor))
 
@@ -78,8 +81,9 @@ async def list_keys(request: Request, platform: Platform) -> Response:
 @Endpoint(
     "POST /v1/keys",
     keys=("operator",),
+    permission="admin",
     body=NewKey,
-    body_example={"scope": "worker"},
+    body_example={"scope": "worker", "name": "render farm", "pools": ["long"]},
     reply=Reply(
         201,
         "The key.",
@@ -88,34 +92,106 @@ async def list_keys(request: Request, platform: Platform) -> Response:
             "id": "b81f02aa",
             "scope": "worker",
             "tenant": None,
+            "name": "render farm",
             "api_key": "fw_worker_b81f02aa_…",
         },
     ),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "UNKNOWN_POOL"),
 )
 async def add_key(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make a key
 
-    For a tenant's programs, or for workers: of one tenant, or of all when no tenant is named. To
-    rotate a key, make the new one, move to it, revoke the old one.
+    For a tenant's programs; for workers, of one tenant or of all when no tenant is named; or for
+    operators. It may do all that its scope can, or less: name the permissions. A worker's key can
+    be bound to pools and job types. Rotate a key before it ends.
     """
     wanted = await decoded(request, NewKey)
+    _check(platform, wanted)
     tenant_id = None
     if wanted.tenant is not None:
-        tenant_id = platform.directory.tenant_ids.get(wanted.tenant)
-        if tenant_id is None:
-            raise NotFound(f"There is no tenant {wanted.tenant[:64]!r}.", field="/tenant")
-    if wanted.scope == "tenant" and tenant_id is None:
-        raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
+        tenant_id = (await tenant_named(platform, wanted.tenant, "/tenant")).id
+    wish = KeyWish(wanted.name, wanted.expires_at, wanted.permissions, wanted.pools, wanted.types)
     key = new_api_key(wanted.scope)
-    await platform.directory.add_key(key, tenant_id, principal.key_id)
-    added = KeyAdded(id=key.id, scope=key.scope, tenant=wanted.tenant, api_key=key.text)
+    await platform.directory.add_key(key, tenant_id, principal.key_id, wish)
+    added = KeyAdded(
+        id=key.id, scope=key.scope, tenant=wanted.tenant, name=wanted.name, api_key=key.text
+    )
+    return json_reply(added, 201)
+
+
+def _check(platform: Platform, wanted: NewKey) -> None:
+    if wanted.scope == "tenant" and wanted.tenant is None:
+        raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
+    if wanted.scope == "operator" and wanted.tenant is not None:
+        raise InvalidRequest("An operator's key belongs to no tenant.", field="/tenant")
+    if wanted.scope != "worker" and (wanted.pools is not None or wanted.types is not None):
+        field = "/types" if wanted.pools is None else "/pools"
+        raise InvalidRequest("Only a worker's key is bound to pools and types.", field=field)
+    for name in wanted.pools or ():
+        platform.directory.pools.named(name, "/pools")
+    if wanted.permissions is not None:
+        choice = () if wanted.scope == "worker" else PERMISSIONS[wanted.scope]
+        if beyond := sorted(set(wanted.permissions).difference(choice)):
+            has = f"can have {', '.join(choice)}" if choice else "is bound to pools and types"
+            raise InvalidRequest(
+                f"A key of the scope {wanted.scope!r} {has}, not {', '.join(beyond)}.",
+                field="/permissions",
+            )
+    if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
+        raise InvalidRequest("This is over already.", field="/expires_at")
+
+
+def _view(platform: Platform, one: KeyFacts) -> KeyView:
+    facts = one._asdict()
+    facts["tenant"] = None if one.tenant is None else platform.directory.name_of(one.tenant)
+    facts["permissions"] = sorted(permitted(one.scope, one.permissions))
+    return KeyView(**facts)
+
+
+@Endpoint(
+    "POST /v1/keys/{id}/rotate",
+    keys=("operator",),
+    permission="admin",
+    parameters=(path("id", "The public part of the old key.", "b81f02aa", "$KEY_ID"),),
+    body=KeyRotation,
+    body_example={"overlap_seconds": 3600},
+    reply=Reply(
+        201,
+        "The new key.",
+        KeyAdded,
+        {
+            "id": "c0a1d9e4",
+            "scope": "worker",
+            "tenant": None,
+            "name": "render farm",
+            "api_key": "fw_worker_c0a1d9e4_…",
+        },
+    ),
+    problems=("NOT_FOUND",),
+)
+async def rotate_key(request: Request, platform: Platform, principal: Principal) -> Response:
+    """Rotate a key
+
+    Makes a new key that may do the same, without an end. The old one goes on working for the
+    overlap, a day unless said otherwise, and ends then.
+    """
+    wanted = await decoded(request, KeyRotation)
+    key_id, overlap = request.path_params["id"], timedelta(seconds=wanted.overlap_seconds)
+    made = None
+    if KEY_ID.fullmatch(key_id):
+        made = await platform.directory.rotate_key(key_id, new_api_key, overlap, principal.key_id)
+    if made is None:
+        raise NotFound("There is no such key, or it is not valid any more.")
+    key, old = made
+    tenant = None if old.tenant is None else platform.directory.name_of(old.tenant)
+    added = KeyAdded(id=key.id, scope=key.scope, tenant=tenant, name=old.name, api_key=key.text)
     return json_reply(added, 201)
 
 
 @Endpoint(
     "DELETE /v1/keys/{id}",
     keys=("operator",),
+    permission="admin",
     parameters=(path("id", "The key's public part: `fw_tenant_<id>_…`.", "b81f02aa", "$KEY_ID"),),
     reply=Reply(204, "The key is revoked."),
     problems=("NOT_FOUND",),

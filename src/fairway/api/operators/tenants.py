@@ -60,6 +60,7 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
 @Endpoint(
     "POST /v1/tenants",
     keys=("operator",),
+    permission="admin",
     body=NewTenant,
     body_example={"name": "acme", "tier": "pro"},
     reply=Reply(
@@ -128,6 +129,7 @@ async def get_tenant(request: Request, platform: Platform) -> Response:
 @Endpoint(
     "PATCH /v1/tenants/{name}",
     keys=("operator",),
+    permission="admin",
     parameters=(_TENANT,),
     body=TenantChange,
     body_example={"tier": "enterprise", "reserved": {"short": 20}},
@@ -167,6 +169,7 @@ async def list_tiers(platform: Platform) -> Response:
 @Endpoint(
     "PUT /v1/tiers/{name}",
     keys=("operator",),
+    permission="admin",
     parameters=(path("name", "The tier's name.", "pro"),),
     body=TierTerms,
     body_example=_PRO,

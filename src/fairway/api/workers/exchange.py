@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from fairway.api import endpoint_parts as parts
+from fairway.api.auth import check_bounds
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.asgi import (
     BODY_RESERVATION,
@@ -264,6 +265,7 @@ class Exchange:
                 f"A worker has at most {bounds.SLOTS_MAX} slots, all pools together; run several.",
                 field="/hello/slots",
             )
+        check_bounds(principal, hello)
         types, work, is_shared = {}, WorkInParts(), principal.tenant is None
         bounds_asked: dict[str, dict[str, int]] = {}
         for one in hello.types:

@@ -8,14 +8,15 @@ and whoever keeps something going under it is told.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import TenantId, TypeId
-from fairway.core.keys import ApiKey
+from fairway.core.keys import ApiKey, KeyFacts, permitted
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.services.backpressure.key_guesses import Guesses
@@ -25,11 +26,12 @@ from fairway.store.audit import PLATFORM, add_audit
 from fairway.store.connections.database import Connection, Database
 from fairway.store.registry import tenants as store
 from fairway.store.registry import tiers
-from fairway.store.registry.tenants import KeyFacts, StoredKey
+from fairway.store.registry.tenants import NewKeyFacts, StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 NO_HASH = bytes(32)
+USES_A_ROUND_MAX = 1_000  # keys whose use is written down at once
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 ABSENT_KEYS_REMEMBERED = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
@@ -43,11 +45,27 @@ class Principal(NamedTuple):
     key_id: str
     scope: str
     tenant: Tenant | None
+    may: frozenset[str]  # its permissions
+    pools: frozenset[str] | None = None  # a worker's key: it serves these only
+    types: frozenset[str] | None = None
 
     @property
     def holder(self) -> TenantId:
         """Who holds what this key takes: a tenant, or STAFF."""
         return STAFF if self.tenant is None else self.tenant.id
+
+
+class KeyWish(NamedTuple):
+    """What is wished of a new key; None does not narrow it."""
+
+    name: str = ""
+    expires_at: datetime | None = None
+    permissions: Sequence[str] | None = None
+    pools: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+
+
+_ANY_KEY = KeyWish()
 
 
 class Directory:
@@ -74,6 +92,7 @@ class Directory:
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
+        self._used: set[str] = set()  # ids of keys that opened something since it was written down
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self._one_reads = asyncio.Lock()
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
@@ -96,6 +115,7 @@ class Directory:
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
             revoked = set(await store.revoked_keys(connection, since))
+            await self._write_uses(connection)
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self._learn_tenant(tenant)
@@ -104,6 +124,13 @@ class Directory:
             self._absent_keys.pop(key.id, None)
         if revoked:
             await self._forget_keys(revoked)
+
+    async def _write_uses(self, connection: Connection) -> None:
+        """Some a round: a use that is told a little later is no loss."""
+        used = list(islice(self._used, USES_A_ROUND_MAX))
+        if used:
+            await store.keys_used(connection, used)
+            self._used.difference_update(used)
 
     async def _forget_keys(self, revoked: set[str]) -> None:
         for key_id in revoked:
@@ -154,7 +181,10 @@ class Directory:
 
     def known(self, text: str) -> Principal | None:
         """The principal of a key that was checked before: the hot path's only question."""
-        return self._keys.get(text)
+        principal = self._keys.get(text)
+        if principal is not None:
+            self._used.add(principal.key_id)
+        return principal
 
     async def authenticate(self, text: str, address: str = "") -> Principal | None:
         """Who holds this key. Guesses are counted by address, and slowed."""
@@ -190,6 +220,7 @@ class Directory:
             self._keys = {}
         if principal is not None:
             self._keys[text] = principal
+            self._used.add(principal.key_id)
         return principal
 
     async def _read_key(self, key_id: str) -> StoredKey | None:
@@ -210,11 +241,11 @@ class Directory:
             return None
         if stored.tenant is not None and stored.tenant not in self.tenants:
             await self.run_once(0)
-        if stored.tenant is None:
-            return Principal(key.id, key.scope, None)
-        tenant = self.tenants.get(stored.tenant)
-        # One that is still unknown here has no rights: a key without a tenant would have all.
-        return Principal(key.id, key.scope, tenant) if tenant is not None else None
+        tenant = None if stored.tenant is None else self.tenants.get(stored.tenant)
+        if stored.tenant is not None and tenant is None:
+            return None  # still unknown here: a key without a tenant would have all rights
+        may = permitted(key.scope, stored.permissions)
+        return Principal(key.id, key.scope, tenant, may, _only(stored.pools), _only(stored.types))
 
     # -- what operators do -------------------------------------------------------------------
 
@@ -271,13 +302,34 @@ class Directory:
                 f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
             )
 
-    async def add_key(self, key: ApiKey, tenant: TenantId | None, actor: str = PLATFORM) -> None:
-        whose = "" if tenant is None else f" of {self.name_of(tenant)}"
+    async def add_key(
+        self, key: ApiKey, tenant: TenantId | None, actor: str = PLATFORM, wish: KeyWish = _ANY_KEY
+    ) -> None:
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
-            await add_audit(
-                connection, actor, "add_key", key.id, f"{key.scope.capitalize()} key{whose}."
-            )
+            await store.add_key(connection, *_rows(key, tenant, wish))
+            await add_audit(connection, actor, "add_key", key.id, self._said_key(key, tenant, wish))
+
+    async def rotate_key(
+        self, old: str, new: Callable[[str], ApiKey], overlap: timedelta, actor: str = PLATFORM
+    ) -> tuple[ApiKey, KeyFacts] | None:
+        """A new key for the same; the old one ends after the overlap. None: no such key."""
+        async with told_if_away, self._database.people() as connection, connection.transaction():
+            facts = await store.key_facts(connection, old)
+            if facts is None:
+                return None
+            key, ends_at = new(facts.scope), await store.store_now(connection) + overlap
+            wish = KeyWish(facts.name, None, facts.permissions, facts.pools, facts.types)
+            await store.add_key(connection, *_rows(key, facts.tenant, wish))
+            await store.expire_key(connection, old, ends_at)
+            said = f"In place of {old}, which ends at {ends_at:%Y-%m-%d %H:%M:%SZ}."
+            await add_audit(connection, actor, "rotate_key", key.id, said)
+        return key, facts
+
+    def _said_key(self, key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> str:
+        whose = "" if tenant is None else f" of {self.name_of(tenant)}"
+        given = {name: value for name, value in wish._asdict().items() if value}
+        said = ", ".join(f"{name}={_said(value)}" for name, value in given.items())
+        return f"{key.scope.capitalize()} key{whose}{': ' if said else '.'}{said}"
 
     async def revoke_key(self, key_id: str, actor: str = PLATFORM) -> bool:
         """Here at once, on other servers within their next refresh."""
@@ -293,3 +345,14 @@ def _said(value: object) -> str:
     return (
         "the tier's" if value is None else str(dict(value) if isinstance(value, tuple) else value)
     )
+
+
+def _rows(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> tuple[StoredKey, NewKeyFacts]:
+    stored = StoredKey(
+        key.id, key.scope, tenant, key.secret_hash, wish.permissions, wish.pools, wish.types
+    )
+    return stored, NewKeyFacts(wish.name, wish.expires_at)
+
+
+def _only(names: Sequence[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)

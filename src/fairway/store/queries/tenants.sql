@@ -75,22 +75,44 @@ ORDER BY tenants.name LIMIT :limit
 
 -- name: list_keys
 -- A page of the valid keys by public part: of one scope or tenant, or of all.
-SELECT id, scope, tenant, created_at, expires_at FROM api_keys
+SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at
+FROM api_keys
 WHERE id > :after AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
   AND (:scope::text IS NULL OR scope = :scope) AND (:tenant::int IS NULL OR tenant = :tenant)
 ORDER BY id LIMIT :limit
 
 -- name: add_key
-INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tenant, :secret_hash)
+INSERT INTO api_keys (id, scope, tenant, secret_hash, permissions, pools, types, name, expires_at)
+VALUES (:id, :scope, :tenant, :secret_hash, :permissions, :pools, :types, :name, :expires_at)
+
+-- name: key_facts
+-- A valid key, held until the transaction ends: it is rotated by one at a time.
+SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at
+FROM api_keys
+WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+FOR UPDATE
+
+-- name: expire_key
+UPDATE api_keys SET expires_at = least(expires_at, :at) WHERE id = :id AND revoked_at IS NULL
+
+-- name: lock_operators
+-- Two who found a platform at once make one first key between them.
+LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE
+
+-- name: keys_used
+-- To the quarter of an hour: a key that is used all day is not written all day.
+UPDATE api_keys SET last_used_at = now()
+WHERE id = ANY(:ids::text[])
+  AND (last_used_at IS NULL OR last_used_at < now() - interval '15 minutes')
 
 -- name: read_key
 -- A key that is unknown, revoked or expired is simply not there.
-SELECT id, scope, tenant, secret_hash FROM api_keys
+SELECT id, scope, tenant, secret_hash, permissions, pools, types FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 
 -- name: changed_keys
 -- Keys made since a moment, newest first, so many at most; others are read when they are used.
-SELECT id, scope, tenant, secret_hash FROM api_keys
+SELECT id, scope, tenant, secret_hash, permissions, pools, types FROM api_keys
 WHERE created_at > :since::timestamptz - interval '10 seconds'
   AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 ORDER BY created_at DESC LIMIT :limit

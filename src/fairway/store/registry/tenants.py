@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairway.core.ids import TenantId
+from fairway.core.keys import KeyFacts
 from fairway.core.tenant import Reserved, Tenant, TenantSettings
 from fairway.store.connections.database import (
     Connection,
@@ -35,16 +36,19 @@ class StoredKey(NamedTuple):
     scope: str
     tenant: TenantId | None
     secret_hash: bytes
+    permissions: Sequence[str] | None = None  # of those of its scope; None: all
+    pools: Sequence[str] | None = None  # of a worker's key: nothing else is run with it; None: any
+    types: Sequence[str] | None = None
 
 
-class KeyFacts(NamedTuple):
-    """What may be told of a key."""
+class NewKeyFacts(NamedTuple):
+    """What is said of a key when it is made."""
 
-    id: str
-    scope: str
-    tenant: TenantId | None
-    created_at: datetime
-    expires_at: datetime | None
+    name: str = ""
+    expires_at: datetime | None = None
+
+
+_NOTHING_SAID = NewKeyFacts()
 
 
 async def found_cluster(connection: Connection, shard_count: int, secret: str) -> Cluster:
@@ -141,8 +145,31 @@ async def store_now(connection: Connection) -> datetime:
     return now
 
 
-async def add_key(connection: Connection, key: StoredKey) -> None:
-    await execute(connection, _SQL["add_key"], **key._asdict())
+async def add_key(
+    connection: Connection, key: StoredKey, facts: NewKeyFacts = _NOTHING_SAID
+) -> None:
+    await execute(connection, _SQL["add_key"], **key._asdict(), **facts._asdict())
+
+
+async def key_facts(connection: Connection, key_id: str) -> KeyFacts | None:
+    """A valid key, for whoever changes it in this transaction."""
+    row = await fetch_row(connection, _SQL["key_facts"], id=key_id)
+    return KeyFacts(*row) if row else None
+
+
+async def expire_key(connection: Connection, key_id: str, at: datetime) -> None:
+    """No later than it would anyway."""
+    await execute(connection, _SQL["expire_key"], id=key_id, at=at)
+
+
+async def lock_operators(connection: Connection) -> None:
+    """Until the transaction ends nobody else makes the first operator's key."""
+    await fetch(connection, _SQL["lock_operators"])
+
+
+async def keys_used(connection: Connection, ids: Sequence[str]) -> None:
+    """These opened something just now."""
+    await execute(connection, _SQL["keys_used"], ids=ids)
 
 
 async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
