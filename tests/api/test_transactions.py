@@ -26,7 +26,7 @@ from tests.logins import login_of
 from tests.postgres import connected
 
 import fairway.sql
-from fairway import App, FairwayError, Handle, InvalidRequest, Job, NotFound
+from fairway import App, FairwayError, Handle, InvalidRequest, Job, NotFound, Unique
 from fairway.sdk.client import sql as sdk_sql
 from fairway.testing import all_enqueued, manual
 
@@ -235,7 +235,12 @@ async def test_a_handle_waits_for_a_job_that_is_on_its_way(shop: Shop) -> None:
 
 
 async def test_what_a_transaction_does_not_take(shop: Shop) -> None:
+    @shop.app.job(unique=Unique())
+    def only(to: str) -> None: ...
+
     async with connected(shop.dsn) as connection:
+        with pytest.raises(ValueError, match=r"only: .*cannot be unique: .*unique constraint"):
+            await fairway.sql.aenqueue(connection, only, "a")
         with pytest.raises(ValueError, match="idempotency_key"):
             await fairway.sql.aenqueue(connection, shop.send.options(idempotency_key="k"), "a")
         with pytest.raises(InvalidRequest, match="65536"):

@@ -20,6 +20,7 @@ from fairway.core.flows import (
     step_of,
     with_argument,
 )
+from fairway.core.flows import tally_of as tally_of_states
 from fairway.core.ids import JobId, ShardId, TenantId, make_job_id
 from fairway.core.lifecycle import FINAL, LIVE, State
 
@@ -34,6 +35,11 @@ def tally_of(ends: list[State]) -> FlowTally:
         ends.count(State.DEAD),
         ends.count(State.CANCELLED) + ends.count(State.EXPIRED),
     )
+
+
+@given(st.lists(states, max_size=6))
+def test_a_tally_is_of_the_states_of_members(ends: list[State]) -> None:
+    assert tally_of_states([state.value for state in ends]) == tally_of(ends)
 
 
 @given(st.lists(states, min_size=1, max_size=6), st.booleans())

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
-from tests.laws.batches import BATCH, DUE, OWN_VALUES, batch_values
+from tests.laws.batches import BATCH, DUE, HIGHEST, OWN_VALUES, batch_values
 from tests.laws.plans import Plan
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 from tests.store.rows import new_job
@@ -197,6 +197,28 @@ async def test_a_page_of_history_reads_a_page(
     plan = await plan_of(connection, filled, name, states=None, since=LOWEST_JOB_ID)
     await connection.close()
     assert plan.rows_touched() <= BATCH + 10, "the tenant has many more"
+
+
+@pytest.mark.parametrize("settings", [PINNED_PLANS, BACKGROUND_PLANS], ids=["hot", "calm"])
+async def test_a_page_of_flows_reads_a_page_and_its_links(
+    filled: Filled, settings: dict[str, str]
+) -> None:
+    chains, links = 100, 20
+    connection = await asyncpg.connect(filled.dsn, server_settings=settings)
+    await connection.execute(
+        "INSERT INTO flows (shard, tenant, id, kind, needs, is_open, members, waiting)"
+        " SELECT 0, n % 3, gen_random_uuid(), CASE n % $1 WHEN 0 THEN 1 ELSE 2 END, 0, false, 1,"
+        " '{}' FROM generate_series(1, $2) AS n",
+        links, 3 * chains * links,
+    )  # fmt: skip
+    await connection.execute("ANALYZE flows")
+    statement = load("flows.sql")["list_flows"]
+    asked = {"shard": 0, "tenant": 1, "since": LOWEST_JOB_ID, "before": HIGHEST, "limit": 10}
+    plan = await Plan.of(connection, statement, **asked)
+    await connection.execute("TRUNCATE flows")
+    await connection.close()
+    assert plan.kinds() == {"Index Scan"}
+    assert plan.rows_touched() < chains * links / 2, "the tenant has as many again, and others too"
 
 
 # -- cost by streams, not by depth ---------------------------------------------------------------

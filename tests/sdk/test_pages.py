@@ -54,7 +54,7 @@ PAGES = {
     "docs/LIMITS": ("", 4),
     "docs/POOLS": (SHOP, 2),
     "docs/SCHEDULES": (SHOP + REMINDERS, 3),
-    "docs/TESTING": ("", 3),
+    "docs/TESTING": ("", 4),
 }
 ELSEWHERE = {
     "CELERY": "tests/acceptance/test_newsletter.py",

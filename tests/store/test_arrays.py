@@ -46,3 +46,11 @@ def test_rows_become_one_array_a_column_and_none_become_empty_ones() -> None:
     rows = [(1, "a", "left out"), (2, "b", "left out")]
     assert arrays.columns(rows, "numbers", "names") == {"numbers": [1, 2], "names": ["a", "b"]}
     assert arrays.columns([], "numbers", "names") == {"numbers": [], "names": []}
+
+
+@RELAXED
+@given(values=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"))))
+async def test_texts(database: Database, values: list[str]) -> None:
+    async with database.hot() as connection:
+        answer = await connection.fetchval("SELECT $1::text::text[]", arrays.texts(values))
+    assert answer == values

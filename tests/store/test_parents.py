@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, finish, lease_for, look, new_job, own, start
 
 from fairway.core.ids import Epoch, TenantId, Term
-from fairway.core.job import QueuedJob
+from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_up_ids import follow_up_ids
 from fairway.core.run.follow_ups import Children
@@ -48,6 +48,24 @@ async def test_a_success_and_what_it_starts_are_written_together(connection: Con
     found = await children(connection, parent)
     assert [row["id"] for row in found] == [one.id for one in parent.children.jobs]
     assert {(row["tenant"], row["state"], row["parent"]) for row in found} == {(1, 1, job.id)}
+
+
+async def test_each_child_has_its_own_limits_and_marks(connection: Connection) -> None:
+    term, job = await own(connection), await add_job(connection)
+    parent = parent_of(job, lease_for(job, term).epoch, 3)
+    first, second, third = parent.children.jobs
+    marks: dict[str, JobMarks] = {
+        first.id: JobMarks(["a:1", 'b "c", \\d'], None),
+        third.id: JobMarks(None, b'{"k":"v"}'),
+    }
+    born = Children(NOW_MS, [first, replace(second, limits=b'[["k",1,0]]'), third], marks=marks)
+    await record_parents(connection, SHARD, Term(term), [parent._replace(children=born)])
+    rows = [await look(connection, one) for one in (first, second, third)]
+    assert [(row.tags, row.metadata, row.limits) for row in rows] == [
+        (["a:1", 'b "c", \\d'], None, None),
+        (None, None, b'[["k",1,0]]'),
+        (None, b'{"k":"v"}', None),
+    ]
 
 
 async def test_of_many_each_starts_its_own(connection: Connection) -> None:

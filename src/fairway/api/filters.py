@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from starlette.datastructures import QueryParams
@@ -85,13 +85,18 @@ def check_names(given: QueryParams, parameters: Sequence[Parameter]) -> None:
 def states(text: str | None) -> list[int] | None:
     if text is None:
         return None
-    unknown = [name for name in text.split(",") if name not in BY_LABEL]
-    if unknown:
-        raise InvalidRequest(
-            f"There is no state {unknown[0][:64]!r}; there are {', '.join(BY_LABEL)}.",
-            field="state",
-        )
-    return sorted({BY_LABEL[name].value for name in text.split(",")})
+    return sorted({BY_LABEL[name].value for name in words(text, "state", BY_LABEL)})
+
+
+def words(text: str, field: str, known: Collection[str]) -> list[str]:
+    """One or more of those that are known, with commas between."""
+    found = text.split(",")
+    for one in found:
+        if one not in known:
+            raise InvalidRequest(
+                f"There is no {field} {one[:64]!r}; there are {', '.join(known)}.", field=field
+            )
+    return found
 
 
 def event_kind(text: str | None) -> str | None:

@@ -58,6 +58,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.jobs:app",
             "Hand one in, look, follow, ask why one waits, move or cancel.",
         ),
+        "flows": (
+            "cli.flows:app",
+            "Chains and groups of jobs: look, cancel, replay what failed.",
+        ),
         "dead": ("cli.dead:app", "Look at dead letters, replay or discard them."),
         "schedules": (
             "cli.schedules:app",

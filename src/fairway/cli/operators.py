@@ -80,7 +80,14 @@ def pause(*what: str, mine: Mine = False, yes: Yes = False, options: Options = P
     if wanted and "tenant" not in wanted and _is_operator(remote):
         agreed(f"This holds {_named(wanted)} of every tenant.", yes=yes)
     done = remote.call("POST", "/v1/pauses", wanted)
-    options.record(done, f"Paused: {_whole(done)}")
+    known = {name: value for name, value in done.items() if name != "type_is_known"}
+    said = [f"Paused: {_whole(known)}"]
+    if not done.get("type_is_known", True):
+        said.append(
+            f"No job type {done['type']!r} is known now: look twice at its name. If it is right,"
+            " its jobs will wait when they come."
+        )
+    options.record(done, "\n".join(said))
 
 
 def resume(*what: str, mine: Mine = False, options: Options = PLAIN) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from typing import NamedTuple
@@ -23,8 +24,22 @@ CHAIN_MAX = 100  # jobs of a chain
 GROUP_MAX = 100_000  # jobs of a group
 PAGE_MAX = 1_000  # jobs of a group that come with one call
 AFTER_MAX = 100  # jobs that one waits for
+STARTERS_MAX = 100  # jobs of a group that wait for others
 FLOWS_OF_A_JOB_MAX = 20  # that count its end
 ARGUMENT_CHARACTERS_MAX = 256  # of its name
+
+_NEVER_COMPLETE = b'{"type":"FlowIncomplete","message":"%b"}'
+#: Why a job that waits for others is cancelled, as its error.
+CANCELLED = _NEVER_COMPLETE % (
+    b"A job that this one waits for was cancelled or has expired, so what it needs will never be."
+)
+TOO_LARGE = _NEVER_COMPLETE % (
+    b"The result that was to be its first argument is too large to be handed on in a flow:"
+    b" keep it elsewhere, and return where."
+)
+FORGOTTEN = _NEVER_COMPLETE % (
+    b"What this job waits for did not come to an end within the time that flows are kept."
+)
 
 #: When a job is due that waits for others: not by any clock. (An index wants a finite time.)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -56,6 +71,17 @@ class FlowTally(NamedTuple):
         return self.members - self.succeeded - self.failed - self.cancelled
 
 
+def tally_of(states: Collection[int]) -> FlowTally:
+    """Of members that are in these states."""
+    counted = Counter(states)
+    return FlowTally(
+        len(states),
+        counted[State.SUCCEEDED],
+        counted[State.DEAD],
+        counted[State.CANCELLED] + counted[State.EXPIRED],
+    )
+
+
 class Step(Enum):
     WAIT = "wait"
     RELEASE = "release"
@@ -70,6 +96,9 @@ def step_of(needs: Needs, tally: FlowTally, *, is_open: bool) -> Step:
         return Step.WAIT
     is_met = needs is Needs.ENDED or tally.succeeded == tally.members
     return Step.RELEASE if is_met else Step.WAIT
+
+
+LABELS = ("running", "succeeded", "failed", "cancelled")
 
 
 def label_of(kind: Kind, tally: FlowTally, *, is_open: bool) -> str:

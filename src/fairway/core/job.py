@@ -56,6 +56,9 @@ class JobMarks(NamedTuple):
     metadata: bytes | None  # JSON text
 
 
+NO_MARKS = JobMarks(None, None)
+
+
 class JobRecord(NamedTuple):
     """Everything the store knows of one job, for people and programs that ask."""
 

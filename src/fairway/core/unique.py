@@ -23,6 +23,23 @@ WITHIN_MS = 24 * 3600 * 1000  # unless told otherwise
 WITHIN_MS_MAX = 30 * 24 * 3600 * 1000
 SURE_MS = 24 * 3600 * 1000  # after which a job that was to be written is there
 
+#: Where nobody is left who could hear of the one that is there.
+NOT_IN_A_FLOW = (
+    "A job of a flow cannot be unique: the flow counts on each of its jobs, so none of them can be"
+    " left out for one that is there, or be replaced by one that comes. Hand the unique job in by"
+    " itself and let the flow wait for it with `after`, or use a job type without `unique`."
+)
+NOT_IN_A_RUN = (
+    "A job that a run starts cannot be unique: the run is over when its follow-ups are let in, so"
+    " it could not be told of the one that is there. Start a job type without `unique`; if that"
+    " has `concurrency` by the same key, doubles run one after the other."
+)
+NOT_IN_A_TRANSACTION = (
+    "A job of a transaction cannot be unique: the transaction has committed when the job is let"
+    " in, so it could not be told of the one that is there. Keep the key in a table of your own"
+    " with a unique constraint, or hand the job in over HTTP after the commit."
+)
+
 UniqueName: TypeAlias = tuple[TenantId, bytes]
 
 

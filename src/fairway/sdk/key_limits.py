@@ -137,10 +137,20 @@ class KeyLimits:
             if each.default is not each.empty
         }
 
-    def of(self, payload: bytes) -> list[JobLimit] | None:
-        """As they go over the wire, for a job with these arguments; None: it has none."""
+    def of(self, payload: bytes, later: str = "") -> list[JobLimit] | None:
+        """As they go over the wire, for a job with these arguments; None: it has none.
+
+        `later` is an argument that comes when the job before it has ended: no key is made of that.
+        """
         if not self._limits:
             return None
+        for limit in self._limits:
+            if later in limit.key.arguments:
+                raise InvalidArguments(
+                    f"{self._job_type}(): {limit} is by {later!r}, which is the result of the job"
+                    " before it in the chain, and not known yet; make its key of another argument",
+                    field="/limits",
+                )
         given = self._defaults | _decode(payload)
         return [limit.wanted(self._job_type, given) for limit in self._limits]
 

@@ -114,6 +114,10 @@ class UniqueKey:
             if each.default is not each.empty
         }
 
+    @property
+    def is_wanted(self) -> bool:
+        return self._wanted is not None
+
     def of(self, payload: bytes) -> UniqueRequest | None:
         """As it goes over the wire, for a job with these arguments; None: it need not be."""
         wanted = self._wanted

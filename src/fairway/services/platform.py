@@ -337,7 +337,8 @@ class Platform:
             self.store_clock,
             shard_count=self.cluster.shard_count,
         )
-        self.flows = Flows(self.database, self.job_lookup, self.control, self.dead_letters)
+        of_flows = self.database, self.job_lookup, self.control, self.dead_letters
+        self.flows = Flows(*of_flows, shard_count=self.cluster.shard_count)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 

@@ -25,6 +25,12 @@ def ids(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
 
 
+def texts(values: Iterable[str]) -> str:
+    """An array in an array: rows of arrays cannot be unnested side by side."""
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in values)
+    return "{" + ",".join(f'"{text}"' for text in escaped) + "}"
+
+
 def places(values: Sequence[str]) -> str:
     """Where rows lie in their table, as `ctid` says it; these do need quotes."""
     return '{"' + '","'.join(values) + '"}' if values else "{}"

@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.flows import (
+    CANCELLED,
+    FORGOTTEN,
     NEVER,
+    TOO_LARGE,
     Change,
     FlowTally,
     Kind,
@@ -25,11 +28,12 @@ from fairway.core.flows import (
     Needs,
     Step,
     changes_of,
+    label_of,
     step_of,
     with_argument,
 )
 from fairway.core.ids import JobId, ShardId, TenantId
-from fairway.core.job import QueuedJob
+from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
 from fairway.store import arrays
@@ -45,18 +49,6 @@ from fairway.store.flow_locks import FlowsBusy, Wait, locked
 from fairway.store.sql import load
 
 _SQL = load("flows.sql")
-
-NEVER_COMPLETE = b'{"type":"FlowIncomplete","message":"%b"}'
-CANCELLED = NEVER_COMPLETE % (
-    b"A job that this one waits for was cancelled or has expired, so what it needs will never be."
-)
-TOO_LARGE = NEVER_COMPLETE % (
-    b"The result that was to be its first argument is too large to be handed on in a flow:"
-    b" keep it elsewhere, and return where."
-)
-FORGOTTEN = NEVER_COMPLETE % (
-    b"What this job waits for did not come to an end within the time that flows are kept."
-)
 
 STEPS_MAX = 20  # of flows that follow from flows, in one transaction; of some four statements each
 
@@ -85,6 +77,10 @@ class FlowRecord(NamedTuple):
     @property
     def tally(self) -> FlowTally:
         return FlowTally(self.members, self.succeeded, self.failed, self.cancelled)
+
+    @property
+    def label(self) -> str:
+        return label_of(Kind(self.kind), self.tally, is_open=self.is_open)
 
     @property
     def step(self) -> Step:
@@ -260,6 +256,14 @@ async def read(
     return found[0] if found else None
 
 
+async def list_flows(
+    connection: Connection, shard: ShardId, tenant: TenantId, span: tuple[str, str], limit: int
+) -> list[FlowRecord]:
+    """Those with a name, the newest first; `span` is from which id on, and below which."""
+    given = {"shard": shard, "tenant": tenant, "since": span[0], "before": span[1]}
+    return await fetch_as(FlowRecord, connection, _SQL["list_flows"], **given, limit=limit)
+
+
 async def add(
     connection: Connection, shard: ShardId, tenant: TenantId, flows: Sequence[NewFlow]
 ) -> None:
@@ -309,11 +313,12 @@ class NewMember(NamedTuple):
     job: QueuedJob
     flows: Sequence[str]
     waits: bool = False  # for another flow
+    marks: JobMarks | None = None  # its tenant's own words, if it has any
 
 
 _COLUMNS = (
     "shard", "state", "id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload",
-    "execute_at", "flows",
+    "execute_at", "flows", "limits", *JobMarks._fields,
 )  # fmt: skip
 
 
@@ -322,9 +327,9 @@ async def insert(connection: Connection, shard: ShardId, members: Sequence[NewMe
         (
             shard, (State.SCHEDULED if waits else State.QUEUED).value, job.id, job.tenant, job.type,
             job.pool, job.priority, job.lane, job.timeout_ms, job.payload,
-            NEVER if waits else None, list(flows) or None,
+            NEVER if waits else None, list(flows) or None, job.limits, *(marks or NO_MARKS),
         )
-        for job, flows, waits in members
+        for job, flows, waits, marks in members
     ]  # fmt: skip
     await connection.copy_records_to_table("jobs", columns=_COLUMNS, records=records)
 

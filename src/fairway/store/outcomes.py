@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
-from fairway.core.job import QueuedJob
+from fairway.core.job import NO_MARKS, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
 from fairway.core.unix_time import from_unix_ms
@@ -141,15 +141,18 @@ async def record_parents(
 _OF_CHILD = (
     "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
     "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
+    "child_limits", "child_tags", "child_metadata",
 )  # fmt: skip
 
 
 def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
     state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
     due_ms, last_ms, on_late = job.timing or (None, None, None)
+    tags, metadata = (parent.children.marks or {}).get(job.id, NO_MARKS)
     return (
         job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
         state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
+        job.limits, None if tags is None else arrays.texts(tags), metadata,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId, ShardId, TenantId
-from fairway.core.job import JobMarks, QueuedJob
+from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
@@ -31,7 +31,6 @@ KEY_LIFE = timedelta(hours=24)
 _OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
 _COLUMNS = ("shard", "state", *_OF_JOB)
 _RARE = ("execute_at", "not_after", "on_late", "limits")
-NO_MARKS = JobMarks(None, None)
 _values_of = attrgetter(*_OF_JOB)
 
 

@@ -40,7 +40,7 @@ class WaitForJobs(Struct, kw_only=True, forbid_unknown_fields=True, omit_default
 
     ids: Annotated[
         Annotated[list[str], Meta(min_length=1, max_length=IDS_MAX)],
-        doc("Jobs of yours, each once; a thousand at most."),
+        doc("Ids of your jobs; a thousand at most."),
     ]
     wait_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=60)], doc("For so long, if none has; a minute at most.")

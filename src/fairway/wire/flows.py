@@ -12,6 +12,7 @@ from fairway.wire.doc import doc
 from fairway.wire.messages import JobRequest
 
 FlowKind = Literal["group", "chain"]
+FlowState = Literal["running", "succeeded", "failed", "cancelled"]
 OnAll = Literal["succeeded", "ended"]
 ArgumentName = Annotated[str, Meta(min_length=1, max_length=ARGUMENT_CHARACTERS_MAX)]
 NULL = Raw(b"null")  # raw JSON cannot be told from null on the way in
@@ -93,7 +94,7 @@ class FlowView(Struct, kw_only=True):
         str,
         doc(
             "running, succeeded, failed (a replay may mend it) or cancelled.",
-            Literal["running", "succeeded", "failed", "cancelled"],
+            FlowState,
         ),
     ]
     on_all: Annotated[str, doc("What its callback waits for.", OnAll)]
@@ -107,6 +108,18 @@ class FlowView(Struct, kw_only=True):
     error: Annotated[Raw | None, doc("Why that one did not.", dict[str, Any] | None)] = None
     created_at: Annotated[datetime, doc("When it was accepted.")]
     finished_at: Annotated[datetime | None, doc("Since when none of its jobs is under way.")] = None
+
+
+class FlowList(Struct, kw_only=True):
+    """A page of flows, without their errors; `next_cursor` is null on the last page."""
+
+    flows: Annotated[
+        list[FlowView],
+        doc("The newest first. With filters a page may be short, and yet not the last."),
+    ]
+    next_cursor: Annotated[
+        str | None, doc("Ask for the next page with it; null on the last page.")
+    ] = None
 
 
 class FlowReplayed(Struct, kw_only=True):

@@ -125,6 +125,18 @@ class Pause(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
     pool: Annotated[PoolName | None, doc("Jobs of this pool.")] = None
 
 
+class Paused(Pause, kw_only=True):
+    """What is paused now."""
+
+    type_is_known: Annotated[
+        bool,
+        doc(
+            "False, and only then there: no job, worker or pause has named this type before. Its"
+            " jobs will wait when they come; look twice at its name."
+        ),
+    ] = True
+
+
 class PauseList(Struct, kw_only=True):
     """Pauses in force."""
 

@@ -51,6 +51,18 @@ async def test_children_are_listed_page_by_page(
     assert (one["payload"], one["parent_id"]) == ({"n": 0}, parent["id"])
 
 
+async def test_children_have_tags_and_limits(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    limits = [{"key": "a", "at_most": 1}]
+    marks = {"tags": ["nightly", "customer:17"], "metadata": {"k": "v"}}
+    parent = await parent_of(tenant, worker, {"type": "never.run", "limits": limits, **marks})
+    (child,) = (await page_of(tenant, parent["id"]))["jobs"]
+    assert {name: child[name] for name in marks} == marks
+    found = (await tenant.get("/v1/jobs", params={"tag": "customer:17"})).json()["jobs"]
+    assert [one["id"] for one in found] == [child["id"]]
+
+
 async def test_who_started_none_has_none(tenant: httpx2.AsyncClient) -> None:
     location = await submit(tenant)
     assert (await tenant.get(location)).json()["children"] == 0
@@ -68,6 +80,7 @@ async def test_who_started_none_has_none(tenant: httpx2.AsyncClient) -> None:
         ({"type": "a", "payload": {"x": "y" * 70_000}}, "65536"),
         ({"type": "a", "payload_upload": "u"}, "payload_upload"),
         ({"type": "a", "nonsense": 1}, "nonsense"),
+        ({"type": "a", "unique": {"key": "k"}}, "cannot be unique"),
         ({"type": "a", "not_after": "2026-01-01T00:00:00"}, "not_after"),
     ],
 )

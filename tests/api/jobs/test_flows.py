@@ -6,9 +6,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import problem
+from tests.api.house import House, problem
 from tests.api.jobs.test_jobs import UNKNOWN
 from tests.api.worker import HandWorker
+
+from fairway.services.jobs import flows
 
 
 async def make(tenant: httpx2.AsyncClient, *jobs: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -99,6 +101,11 @@ JOB = {"type": "never.run"}
         ({"kind": "group", "jobs": [JOB, {**JOB, "delay_seconds": 1}]}, "/jobs/1/execute_at"),
         ({"kind": "group", "jobs": [{**JOB, "payload_upload": "u"}]}, "/jobs/0/payload_upload"),
         ({"kind": "group", "jobs": [{**JOB, "priority": 99}]}, "/jobs/0/priority"),
+        ({"kind": "group", "jobs": [{**JOB, "unique": {"key": "k"}}]}, "/jobs/0/unique"),
+        (
+            {"kind": "group", "jobs": [JOB], "callback": {**JOB, "unique": {"key": "k"}}},
+            "/callback/unique",
+        ),
         ({"kind": "group", "jobs": [JOB], "callback": {"type": 3}}, "/callback/type"),
         ({"kind": "group", "jobs": [JOB] * 101, "after": [UNKNOWN]}, "/jobs"),
         ({"kind": "group", "jobs": [JOB], "after": [UNKNOWN] * 101}, "/after"),
@@ -117,3 +124,55 @@ async def test_there_must_be_something_to_wait_for(tenant: httpx2.AsyncClient) -
     problem(await tenant.post("/v1/flows", json=body), 404, "NOT_FOUND")
     problem(await tenant.get(f"/v1/flows/{UNKNOWN}"), 404, "NOT_FOUND")
     problem(await tenant.get("/v1/flows/nonsense"), 404, "NOT_FOUND")
+
+
+async def test_tags_and_limits_of_members_are_taken(tenant: httpx2.AsyncClient) -> None:
+    job = JOB | {
+        "tags": ["nightly"],
+        "metadata": {"k": "v"},
+        "limits": [{"key": "a", "at_most": 1}],
+    }
+    made = await make(tenant, job, callback=job)
+    for one in (*made["jobs"], made["callback"]):
+        seen_job = (await tenant.get(f"/v1/jobs/{one}")).json()
+        assert (seen_job["tags"], seen_job["metadata"]) == (["nightly"], {"k": "v"})
+    found = (await tenant.get("/v1/jobs", params={"tag": "nightly", "type": "never.run"})).json()
+    assert {*made["jobs"], made["callback"]} <= {one["id"] for one in found["jobs"]}
+
+
+async def listed(caller: httpx2.AsyncClient, **query: Any) -> list[str]:
+    """All of them, over as many pages as it takes."""
+    found: list[str] = []
+    while True:
+        reply = await caller.get("/v1/flows", params=query)
+        assert reply.status_code == 200, reply.text
+        found += [one["id"] for one in reply.json()["flows"]]
+        query["cursor"] = reply.json()["next_cursor"]
+        if query["cursor"] is None:
+            return found
+
+
+async def test_flows_are_listed_newest_first(
+    house: House, stranger: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.caller(house.new_tenant()[1]) as caller:
+        assert await listed(caller) == []
+        first = await make(caller, JOB, JOB, callback=JOB)
+        chain = await make(caller, *[JOB] * 4, kind="chain", after=[first["jobs"][0]])
+        last = await make(caller, JOB)
+        await caller.delete(f"/v1/flows/{last['id']}")
+        ids = [last["id"], chain["id"], first["id"]]  # and none of the links
+        assert await listed(caller) == ids
+        assert await listed(caller, limit=1) == ids
+        monkeypatch.setattr(flows, "LOOK_MAX", 1)  # a page that finds nothing is not the last
+        assert await listed(caller, state="cancelled") == ids[:1]
+        assert await listed(caller, state="running,failed") == ids[1:]
+        assert await listed(caller, kind="chain") == ids[1:2]
+        assert await listed(caller, state="succeeded", kind="group") == []
+        since = (await seen(caller, chain["id"]))["created_at"]
+        assert first["id"] not in await listed(caller, since=since)
+        (one,) = (await caller.get("/v1/flows", params={"limit": 1})).json()["flows"]
+        assert one == await seen(caller, last["id"]) | {"error": None}
+        for wrong in ({"state": "dead"}, {"kind": "link"}, {"kind": ""}, {"tag": "a"}):
+            problem(await caller.get("/v1/flows", params=wrong), 422, "INVALID_REQUEST")
+    assert not {*ids} & {*await listed(stranger)}

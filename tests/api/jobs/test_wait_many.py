@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import House, open_house, problem
+from tests.api.jobs.test_jobs import UNKNOWN
 from tests.services.platform_room import HANG_SECONDS, until
 
 from fairway import App, Handle, JobEnded, NotFound, StillRunning
@@ -64,8 +65,8 @@ async def test_what_is_not_the_tenants_is_missing(tenant: httpx2.AsyncClient, ho
     (mine,) = await new_jobs(tenant, 1)
     no_job = make_job_id(shard_of(mine), unix_ms_of(mine), 1, 7)
     async with house.caller(house.new_tenant()[1]) as other:
-        told = await ask(other, [mine, no_job, "nonsense"], wait_seconds=60)
-    assert sorted(told["missing"]) == sorted([mine, no_job, "nonsense"])
+        told = await ask(other, [mine, no_job], wait_seconds=60)
+    assert sorted(told["missing"]) == sorted([mine, no_job])
     assert told["jobs"] == []
 
 
@@ -75,9 +76,13 @@ async def test_what_is_not_the_tenants_is_missing(tenant: httpx2.AsyncClient, ho
         ({"ids": []}, "/ids"),
         ({"ids": ["a"] * 1001}, "/ids"),
         ({"ids": ["a"], "wait_seconds": 61}, "/wait_seconds"),
+        ({"ids": [UNKNOWN, "nonsense"], "wait_seconds": 60}, "/ids/1"),
+        ({"ids": [UNKNOWN, ""], "all": True}, "/ids/1"),
     ],
 )
-async def test_it_is_bounded(tenant: httpx2.AsyncClient, body: Any, pointer: str) -> None:
+async def test_what_it_takes_is_bounded(
+    tenant: httpx2.AsyncClient, body: Any, pointer: str
+) -> None:
     reply = await tenant.post(WAIT, json=body)
     assert problem(reply, 422, "INVALID_REQUEST")["errors"][0]["pointer"].startswith(pointer)
 
@@ -86,6 +91,29 @@ def connections_to(*houses: House) -> int:
     ports, is_established = {f"{house.port:04X}" for house in houses}, "01"
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return sum(row[2].rpartition(":")[2] in ports and row[3] == is_established for row in rows)
+
+
+async def test_an_id_is_the_same_however_it_is_written(tenant: httpx2.AsyncClient) -> None:
+    (job,) = await new_jobs(tenant, 1)
+    told = await ask(tenant, [job.upper(), job], all=True)
+    assert ([one["id"] for one in told["jobs"]], told["missing"]) == ([job], [])
+
+
+async def test_what_is_no_id_spoils_nobody_elses_wait(
+    tenant: httpx2.AsyncClient, house: House
+) -> None:
+    key = tenant.headers["authorization"].removeprefix("Bearer ")
+    (job,), app = await new_jobs(tenant, 1), App("many", url=house.url, api_key=key)
+    waiting = asyncio.create_task(Handle.from_id(app, job.upper()).aresult())
+    await until(lambda: job in {one for _, one in house.platform.watchers.watched()})
+    with pytest.raises(NotFound, match="nonsense"):
+        await Handle.from_id(app, "nonsense").aresult()
+    assert not waiting.done()
+    await tenant.delete(f"/v1/jobs/{job}")
+    async with asyncio.timeout(HANG_SECONDS):
+        with pytest.raises(JobEnded):
+            await waiting
+    await app.aclose()
 
 
 async def test_hundreds_of_results_share_two_connections(

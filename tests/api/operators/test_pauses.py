@@ -18,6 +18,7 @@ async def test_a_tenant_pauses_and_resumes_its_own(
 ) -> None:
     who, key = house.new_tenant()
     async with house.caller(key) as caller:
+        await caller.post("/v1/jobs", json={"type": worker.type, "pool": "long"})  # it is known
         made = await caller.post("/v1/pauses", json={"type": worker.type})
         assert (made.status_code, made.json()) == (201, {"tenant": who, "type": worker.type})
         assert (await caller.get("/v1/pauses")).json() == {"pauses": [made.json()]}
@@ -97,6 +98,22 @@ async def test_a_pause_that_is_refused_and_a_resume_in_vain_make_no_name(
         problem(reply, 429, "TOO_MANY_PAUSES")
     house.inside(lambda platform: platform.directory.names.load())
     assert "never.made" not in house.platform.directory.type_ids
+
+
+async def test_a_type_that_nobody_knows_is_paused_and_told(
+    house: House, operator: httpx2.AsyncClient
+) -> None:
+    """It may come later, or be misspelt: who pauses it knows which."""
+    async with house.caller(house.new_tenant()[1]) as caller:
+        for who_asks, name in ((caller, "soon.a"), (operator, "soon.b")):
+            made = await who_asks.post("/v1/pauses", json={"type": name, "pool": "long"})
+            assert (made.status_code, made.json()["type_is_known"]) == (201, False)
+            again = await who_asks.post("/v1/pauses", json={"type": name, "pool": "long"})
+            assert "type_is_known" not in again.json()
+            assert {"type": name, "pool": "long"}.items() <= again.json().items()
+            query = {"type": name, "pool": "long"}
+            assert (await who_asks.delete("/v1/pauses", params=query)).status_code == 200
+        assert "type_is_known" not in (await caller.post("/v1/pauses", json={})).json()
 
 
 async def test_a_pause_twice_is_a_pause(house: House, operator: httpx2.AsyncClient) -> None:

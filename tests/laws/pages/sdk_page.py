@@ -49,7 +49,7 @@ INNER = {
     "door", "flow_door", "register", "settings", "client", "codec", "wants_ctx", "attempts_max",
     "decode_arguments", "encode_result", "wanted", "bounds", "pause_ms", "request", "take",
     "request_after", "follow_ups", "take_follow_ups", "ask_to_stop", "note_error", "hear",
-    "from_id",
+    "from_id", "hold", "release", "give_up", "run_inline", "accept",
 }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from fairway import App, Conflict, InvalidArguments, chain, group
-from fairway.testing import inline, perform
+from fairway import App, InvalidArguments, InvalidRequest, Limit, Unique, chain, group
+from fairway.testing import manual, perform
 
 app = App("flows", url="http://127.0.0.1:9", api_key="nobody's")
 
@@ -65,6 +65,33 @@ def test_what_is_no_flow() -> None:
 
 
 def test_where_flows_cannot_be_made_it_is_said() -> None:
-    with inline(), pytest.raises(Conflict, match="need a server"):
-        group([first.s(1)]).enqueue()
     assert "inside a run" in perform(makes_a_flow).error["message"]
+    with manual():
+        assert "inside a run" in perform(makes_a_flow).error["message"]
+
+
+@app.job(unique=Unique(by="a"))
+async def only(a: int) -> None: ...
+
+
+@app.job(concurrency=[Limit("customer", 1), Limit(3)])
+async def sync(customer: int = 0, month: int = 0) -> None: ...
+
+
+@app.job(concurrency=Limit("m-{month}", 1))
+async def close(customer: int, month: int) -> None: ...
+
+
+def test_why_a_job_of_a_flow_cannot_be_unique() -> None:
+    flows = (chain(first.s(1), only.s()), group([first.s(1)], then=only.s(1)), group([only.s(1)]))
+    for flow in flows:
+        with pytest.raises(InvalidRequest, match=r"^only: .*wait for it with `after`"):
+            flow.enqueue()
+
+
+def test_no_key_is_made_of_a_result_that_is_not_known_yet() -> None:
+    with pytest.raises(InvalidArguments, match="is by 'customer', which is the result"):
+        chain(first.s(1), sync.s(month=3)).enqueue()  # not of the default, either
+    request, argument = close.s(7).request_after()
+    assert (argument, [one.key for one in request.limits or []]) == ("customer", ["m-7"])
+    assert [one.key for one in sync.s(4).request().limits or []] == ["sync/customer=4", "sync"]

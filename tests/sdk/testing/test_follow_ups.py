@@ -13,10 +13,12 @@ from fairway import (
     Handle,
     InvalidArguments,
     InvalidRequest,
+    Limit,
     NotStarted,
     RunIsOver,
     Snooze,
     TooManyFollowUps,
+    Unique,
     testing,
 )
 from fairway.core.ids import parse_job_id
@@ -164,6 +166,29 @@ async def odd_texts() -> None:
         await elsewhere.aenqueue("\x00")
     with pytest.raises(ValueError, match="an idempotency_key is not taken inside a run"):
         await leaf.options(idempotency_key="mine").aenqueue()
+
+
+@app.job(concurrency=Limit("n", 1))
+async def limited(n: int) -> None: ...
+
+
+@app.job(unique=Unique())
+async def only() -> None: ...
+
+
+@app.job
+async def marks() -> None:
+    await limited.options(tags=["nightly"], metadata={"k": "v"}).aenqueue(7)
+    with pytest.raises(ValueError, match=r"^only: .*cannot be unique: .*doubles"):
+        await only.aenqueue()
+
+
+def test_follow_ups_have_tags_and_limits_and_are_not_unique() -> None:
+    with testing.inline():
+        marks.enqueue().result()
+        request = testing.assert_enqueued(limited).request
+        assert (request.tags, request.metadata) == (["nightly"], {"k": "v"})
+        assert [one.key for one in request.limits or []] == ["limited/n=7"]
 
 
 def test_what_is_too_much_is_told_to_the_handler() -> None:

@@ -24,9 +24,11 @@ from tests.services.platform_room import (
 )
 from tests.services.platform_room import kill as killed
 
+from fairway.core.backlog.key_limits import KeyLimit, pack
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.flows import Kind, Needs
 from fairway.core.ids import JobId
+from fairway.core.job import JobMarks
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -38,6 +40,9 @@ from fairway.store import flows as store
 from fairway.store.flows import FlowRecord
 
 BROKEN = Outcome(OutcomeKind.FAILED, 5, failure=FailureClass.PERMANENT, error=b'{"type":"Oops"}')
+
+MUTEX = pack([KeyLimit("customer-1", 1)])
+MARKS = JobMarks(["nightly", "customer:17"], b'{"k":"v"}')
 
 
 async def make(
@@ -176,6 +181,48 @@ async def test_jobs_wait_for_any_others(platform: Platform, tenant: Tenant) -> N
     assert sorted(await run(hand, 2)) == sorted(waiting)
     at_once = await make(platform, tenant, 1, after=after)
     assert await states(platform, at_once.jobs) == [State.QUEUED]
+
+
+async def alone(hand: Hand) -> str:
+    """The one job that is granted while there is room for more; ended."""
+    (lease,) = await hand.take()
+    news = await hand.say(wait_seconds=0.05)
+    assert news is not None
+    assert news.leases == []
+    await hand.report(hand.done(lease))
+    return lease.job.id
+
+
+async def test_limits_and_tags_of_members_hold(platform: Platform, tenant: Tenant) -> None:
+    job = new(limits=MUTEX, marks=MARKS)
+    wanted = WantedFlow(Kind.GROUP, [job], callback=job, is_open=True)
+    made = await platform.flow_intake.create(tenant, wanted, None)
+    page = FlowPage(1, [job], is_last=True)
+    members = [*made.jobs, *await platform.flow_intake.add_page(tenant, made.id, page)]
+    hand = Hand(platform, short=4)
+    assert [await alone(hand), await alone(hand)] == members
+    other = await submit(platform, tenant, new(limits=MUTEX))  # beside it the callback waits, too
+    assert {await alone(hand), await alone(hand)} == {made.callback, *other}
+    for job_id in (*members, made.callback):
+        record = (await sight(platform, tenant, JobId(job_id or ""))).record
+        assert (record.tags, record.metadata) == (MARKS.tags, MARKS.metadata)
+    listed = await platform.flows.jobs(tenant.id, JobId(made.id), "f" * 36, 10)
+    assert [one.record.tags for one in listed.sights] == [MARKS.tags] * 2
+
+
+async def test_a_link_of_a_chain_keeps_its_limits(platform: Platform, tenant: Tenant) -> None:
+    jobs = [new(), new(limits=MUTEX)]
+    wanted = WantedFlow(Kind.CHAIN, jobs, [None, "before"])
+    made = await platform.flow_intake.create(tenant, wanted, None)
+    hand = Hand(platform, short=4)
+    (held,) = await submit(platform, tenant, new(limits=MUTEX))
+    leases = {lease.job.id: lease for lease in await hand.take(2)}
+    await hand.report(hand.done(leases[made.jobs[0]]))
+    news = await hand.say(wait_seconds=0.05)
+    assert news is not None
+    assert news.leases == []
+    await hand.report(hand.done(leases[held]))
+    assert await run(hand) == [made.jobs[1]]
 
 
 async def test_whom_nobody_can_wait_for(platform: Platform, tenant: Tenant) -> None:

@@ -30,7 +30,9 @@ from tests.services.platform_room import (
 from tests.services.platform_room import kill as killed
 from tests.services.refusing import refusing
 
+from fairway.core.backlog.key_limits import KeyLimit, pack
 from fairway.core.ids import JobId, unix_ms_of
+from fairway.core.job import NO_MARKS, JobMarks
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_up_ids import AHEAD_MS_MAX, follow_up_ids
 from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
@@ -40,6 +42,8 @@ from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 from fairway.store.registry.type_names import take_turns
+
+MARKS = JobMarks(["nightly", "customer:17"], b'{"k":"v"}')
 
 
 def follow_up(job_type: str = "work", **changes: Any) -> FollowUp:
@@ -82,6 +86,24 @@ async def test_what_a_run_starts_belongs_to_its_tenant_and_runs_at_once(
     assert (await stored(platform, later))[0] is State.SCHEDULED
     (granted,) = await hand.take()
     assert (granted.job.id, granted.job.tenant) == (now, tenant.id)
+
+
+async def test_limits_and_tags_of_follow_ups_hold(platform: Platform, tenant: Tenant) -> None:
+    hand, lease = await run_of(platform, tenant, short=4)
+    marked = follow_up(limits=pack([KeyLimit("customer-1", 1)]), marks=MARKS)
+    wanted = wants(lease, marked, marked, follow_up())
+    await hand.report(hand.done(lease, wants=wanted))
+    first, second, plain = ids_of(lease, wanted)
+    granted = {one.job.id: one for one in await hand.take(2)}
+    assert set(granted) == {first, plain}
+    news = await hand.say(wait_seconds=0.05)
+    assert news is not None
+    assert news.leases == []
+    await hand.report(*map(hand.done, granted.values()))
+    assert [one.job.id for one in await hand.take()] == [second]
+    for job, marks in ((first, MARKS), (second, MARKS), (plain, NO_MARKS)):
+        record = (await sight(platform, tenant, job)).record
+        assert (record.tags, record.metadata) == marks
 
 
 async def test_a_report_heard_again_doubles_nothing(platform: Platform, tenant: Tenant) -> None:

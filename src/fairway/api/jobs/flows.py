@@ -13,26 +13,29 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path
+from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path, query
 from fairway.api.http.asgi import BODY_BYTES, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.http.headers import idempotency_key
 from fairway.api.jobs import views
 from fairway.api.jobs.listing import OF_CHILDREN
-from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job, refuse_beyond
+from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job, refuse_unique
 from fairway.api.payloads.body_cost import weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound
-from fairway.core.flows import AFTER_MAX, CHAIN_MAX, PAGE_MAX, Kind, Needs, label_of
-from fairway.core.ids import JobId, parse_job_id, shard_of
+from fairway.core.flows import AFTER_MAX, CHAIN_MAX, LABELS, PAGE_MAX, STARTERS_MAX, Kind, Needs
+from fairway.core.ids import LOWEST_JOB_ID, JobId, parse_job_id, shard_of
 from fairway.core.tenant import Tenant
+from fairway.core.unique import NOT_IN_A_FLOW
 from fairway.runtime.loops import WorkInParts
+from fairway.services.jobs.flows import FlowFilter, FlowRecord
 from fairway.services.platform import Platform
 from fairway.services.submit.flow_intake import FlowPage, WantedFlow
 from fairway.services.submit.submission_group import NewJob
 from fairway.wire.flows import (
     FlowAccepted,
+    FlowList,
     FlowPageAccepted,
     FlowPageRequest,
     FlowReplayed,
@@ -44,11 +47,15 @@ from fairway.wire.payload import HOLDS_NUL
 
 BODY_BYTES_MAX = 4 << 20
 PART_ITEMS = 32  # between two looks at the clock
-STARTERS_MAX = 100  # jobs of a group that wait for others
 FLOW_ID = "01980a5e-7c1b-7000-8000-0d15ea5e0001"
 KINDS = {"group": Kind.GROUP, "chain": Kind.CHAIN}
 NEEDS = {"succeeded": Needs.SUCCEEDED, "ended": Needs.ENDED}
 
+OF_FLOWS = (
+    query("state", f"One or more of {', '.join(LABELS)}, with commas between.", "failed"),
+    query("kind", "group, chain, or both with a comma between.", "chain"),
+    *filters.named("since", "until", "limit", "cursor"),
+)
 _PATH = path("id", "The flow's id.", FLOW_ID, "$FLOW", schema={"type": "string", "format": "uuid"})
 _VIEW: dict[str, Any] = {
     "id": FLOW_ID,
@@ -66,6 +73,7 @@ _VIEW: dict[str, Any] = {
     "created_at": "2026-01-31T12:00:00.123Z",
     "finished_at": None,
 }
+_LISTED = _VIEW | {"error": None}
 
 
 @Endpoint(
@@ -99,6 +107,24 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     reply = json_reply(FlowAccepted(id=made.id, jobs=list(made.jobs), callback=made.callback), 202)
     reply.headers["location"] = f"/v1/flows/{made.id}"
     return reply
+
+
+@Endpoint(
+    "GET /v1/flows",
+    keys=("tenant",),
+    parameters=OF_FLOWS,
+    reply=Reply(200, "A page of flows.", FlowList, {"flows": [_LISTED], "next_cursor": None}),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", *parts.SLOW),
+)
+async def list_flows(request: Request, platform: Platform, tenant: Tenant) -> Response:
+    """List flows
+
+    Newest first. A page of those that match a filter may be short, or empty, before the last:
+    follow `next_cursor` until it is null.
+    """
+    found = await platform.flows.page(tenant.id, _filter(request))
+    after = None if found.last is None else filters.cursor_of(found.last)
+    return json_reply(FlowList(flows=[_shown(one) for one in found.flows], next_cursor=after))
 
 
 @Endpoint(
@@ -295,7 +321,7 @@ def _job(text: Raw, platform: Platform, field: str, argument: str | None) -> New
     try:
         weigh(bytes(text))
         new = new_job(decode(text), platform.settings.inline_bytes_max, platform.registry)
-        refuse_beyond(new, "in a flow")
+        refuse_unique(new, NOT_IN_A_FLOW)
         look_at(bytes(text))
         if new.upload is not None:
             raise InvalidRequest("Jobs of a flow take no uploads.", field="/payload_upload")
@@ -319,13 +345,31 @@ def _flow_id(request: Request) -> JobId:
     return flow
 
 
+def _filter(request: Request) -> FlowFilter:
+    given = request.query_params
+    filters.check_names(given, OF_FLOWS)
+    until = filters.moment(given.get("until"), "until", filters.HIGHEST_JOB_ID)
+    cursor = given.get("cursor")
+    states, kinds = given.get("state"), given.get("kind")
+    return FlowFilter(
+        before=min(until, filters.place_of(cursor)) if cursor else until,
+        since=filters.moment(given.get("since"), "since", LOWEST_JOB_ID),
+        limit=filters.limit(given.get("limit")),
+        states=None if states is None else filters.words(states, "state", LABELS),
+        kinds=None if kinds is None else [KINDS[w] for w in filters.words(kinds, "kind", KINDS)],
+    )
+
+
 async def _view(platform: Platform, tenant: Tenant, flow: JobId) -> FlowView:
     found = await platform.flows.look(tenant.id, flow)
-    error = await platform.flows.error_of(tenant.id, found)
+    return _shown(found, await platform.flows.error_of(tenant.id, found))
+
+
+def _shown(found: FlowRecord, error: bytes | None = None) -> FlowView:
     return FlowView(
         id=found.id,
         kind=Kind(found.kind).name.lower(),
-        state=label_of(Kind(found.kind), found.tally, is_open=found.is_open),
+        state=found.label,
         on_all=Needs(found.needs).name.lower(),
         total=found.members,
         succeeded=found.succeeded,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -297,11 +296,7 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
     return new._replace(wish=wish_of(request))
 
 
-def refuse_beyond(
-    new: NewJob, where: str, names: Sequence[str] = ("tags", "limits", "unique")
-) -> None:
-    """What this way in does not bring along is refused by its name, never dropped."""
-    given = {"tags": new.marks, "limits": new.limits, "unique": new.unique}
-    for name in names:
-        if given[name] is not None:
-            raise InvalidRequest(f"{name!r} is not taken {where}.", field=f"/{name}")
+def refuse_unique(new: NewJob, why: str) -> None:
+    """A way in where it cannot be promised refuses it by name, and never drops it."""
+    if new.unique is not None:
+        raise InvalidRequest(why, field="/unique")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from fairway.api.jobs.submit import decode, look_at, new_job, refuse_beyond
+from fairway.api.jobs.submit import decode, look_at, new_job, refuse_unique
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.core.errors import InvalidRequest
 from fairway.core.tenant import Tenant
+from fairway.core.unique import NOT_IN_A_TRANSACTION
 from fairway.runtime.loops import Loop
 from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import NewJob
@@ -47,7 +48,7 @@ class OutboxDoor:
         new = new_job(
             decode(request), self._platform.settings.payload_bytes_max, self._platform.registry
         )
-        refuse_beyond(new, "by a transaction", ("unique",))
+        refuse_unique(new, NOT_IN_A_TRANSACTION)
         if new.upload is not None:
             raise InvalidRequest(
                 "A transaction hands in jobs with their payload, not with an upload.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.jobs import views
 from fairway.api.relay import RelayedReply
+from fairway.core.errors import InvalidRequest
 from fairway.core.ids import JobId, ShardId, parse_job_id, shard_for_tenant, shard_of
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -53,9 +55,9 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
         wanted = decode_wait(body)
     except UNDECODABLE as error:
         raise invalid(error, body) from None
-    ids = list(dict.fromkeys(wanted.ids))
-    jobs = [job for job in map(parse_job_id, ids) if job is not None and shard_of(job) == shard]
-    missing = sorted(set(ids) - set(jobs))
+    ids = job_ids(wanted.ids)
+    jobs = [job for job in ids if shard_of(job) == shard]
+    missing: list[str] = sorted(set(ids) - set(jobs))  # of other tenants, whoever they are
     asked_by = caller_of(request).key_id, tenant
     if not wanted.all:
         if missing:  # that is news
@@ -66,6 +68,20 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     sights = await platform.job_lookup.with_runs(records)
     found = [await views.job_view(one, platform.directory, whole=False) for one in sights]
     return json_reply(JobsEnded(jobs=found, missing=missing))
+
+
+def job_ids(texts: Sequence[str]) -> list[JobId]:
+    """Each once; what can be no id is a mistake of the caller's, not a job that is gone."""
+    found: dict[JobId, None] = {}
+    for place, text in enumerate(texts):
+        job = parse_job_id(text)
+        if job is None:
+            raise InvalidRequest(
+                f"{text[:64]!r} is no job id: it is a UUID, as the answer to a submission has it.",
+                field=f"/ids/{place}",
+            )
+        found[job] = None
+    return list(found)
 
 
 async def _ended(

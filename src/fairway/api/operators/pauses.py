@@ -19,6 +19,7 @@ from fairway.services.registry.type_names import NO_TYPE, Namer
 from fairway.services.restraints.pauses import Note
 from fairway.wire.tenancy import (
     Pause,
+    Paused,
     PauseList,
 )
 
@@ -61,7 +62,7 @@ async def list_pauses(platform: Platform, principal: Principal) -> Response:
     keys=("operator", "tenant"),
     body=Pause,
     body_example={"type": "email.send"},
-    reply=Reply(201, "It is paused.", Pause, {"type": "email.send"}),
+    reply=Reply(201, "It is paused.", Paused, {"type": "email.send", "type_is_known": False}),
     problems=("NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *parts.QUICK),
 )
 async def pause(request: Request, platform: Platform, principal: Principal) -> Response:
@@ -69,14 +70,17 @@ async def pause(request: Request, platform: Platform, principal: Principal) -> R
 
     Jobs that match all that is named are still accepted, and do not start; what runs, runs on.
     With a tenant's own key the pause covers that tenant's jobs only. A job type can be paused
-    before its first job: look twice at its name, for one that is misspelt is paused too.
+    before its first job: the answer has `type_is_known: false` then, for one that is misspelt is
+    paused too.
     """
     wanted, asker = await decoded(request, Pause), _asker(principal)
     hold = await _hold(platform, principal, wanted)
+    is_known = hold.type != NO_TYPE
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
     await platform.pauses.pause(hold, asker, _note(principal, wanted))
-    return json_reply(wanted, 201)
+    named = msgspec.structs.asdict(wanted)
+    return json_reply(Paused(**named, type_is_known=is_known), 201)
 
 
 @Endpoint(

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from fairway.api.jobs.submit import decode, look_at, new_job, refuse_beyond
+from fairway.api.jobs.submit import decode, look_at, new_job, refuse_unique
 from fairway.api.payloads.body_cost import weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.workers.reports import Failure, ended_otherwise
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX, FOLLOW_UPS_BYTES_MAX
 from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
+from fairway.core.unique import NOT_IN_A_RUN
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.job_types import Registry
 from fairway.services.submit.follow_ups import refused
@@ -69,11 +70,19 @@ class FollowUpReader:
         new = new_job(decode(text), FOLLOW_UP_PAYLOAD_BYTES_MAX, self._registry)
         if new.upload is not None:
             raise InvalidRequest("A follow-up brings its payload along.", field="/payload_upload")
-        refuse_beyond(new, "inside a run")
+        refuse_unique(new, NOT_IN_A_RUN)
         weigh(bytes(text))
         look_at(bytes(text))
         if self._registry.schemas:
             self._schemas.check(new.type, new.payload)
         return FollowUp(
-            new.type, new.pool, new.priority, new.timeout_ms, new.payload, new.lane, new.wish
+            new.type,
+            new.pool,
+            new.priority,
+            new.timeout_ms,
+            new.payload,
+            new.lane,
+            new.wish,
+            new.marks,
+            new.limits,
         )

@@ -19,11 +19,11 @@ def told(job: dict[str, Any]) -> list[str]:
     """A job as a person reads it: what is wrong stands before what was given."""
     facts = {
         "pool": f"{job['pool']}, priority {job['priority']}",
-        "created": _when(job["created_at"]),
-        "due": _when(job.get("execute_at")),
-        "last moment": _when(job.get("not_after")),
-        "started": _when(job.get("started_at")),
-        "finished": _when(job.get("finished_at")),
+        "created": when(job["created_at"]),
+        "due": when(job.get("execute_at")),
+        "last moment": when(job.get("not_after")),
+        "started": when(job.get("started_at")),
+        "finished": when(job.get("finished_at")),
         "ran": ran(job),
         "runs": f"{counted(job['attempts'], 'attempt')},"
         f" {counted(job['deliveries'], 'delivery', 'deliveries')}",
@@ -56,7 +56,8 @@ def error_lines(job: dict[str, Any]) -> list[str]:
     whys = [error[name] for name in ("failure", "reason") if error.get(name)]
     why_ = ", ".join(dict.fromkeys(whys))  # often the one is the other
     stack = visible_lines(error.get("stack", "")).splitlines()
-    head = f"{painted('error', 'red')}  {visible(said)}  ({visible(why_)})"
+    head = f"{painted('error', 'red')}  {visible(said)}"
+    head += f"  ({visible(why_)})" if why_ else ""
     return [head, *(f"  {line}" for line in stack)]
 
 
@@ -90,7 +91,8 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _when(moment: str | None) -> str | None:
+def when(moment: str | None) -> str | None:
+    """In the reader's own zone, and how long that is from now."""
     if not moment:
         return None
     gone = age(moment)

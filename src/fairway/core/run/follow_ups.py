@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.core.ids import NO_EPOCH, Epoch, PoolId, TypeId
-from fairway.core.job import QueuedJob
+from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.run.follow_up_ids import follow_up_ids
 from fairway.core.scheduling.timing import Timing, Wish, timing_of
 
@@ -21,6 +21,8 @@ class FollowUp(NamedTuple):
     payload: bytes
     lane: int = 0
     wish: Wish | None = None
+    marks: JobMarks | None = None  # the tenant's own words, if it has any
+    limits: bytes | None = None  # of its tenant's own, packed
 
 
 class WantedFollowUps(NamedTuple):
@@ -36,10 +38,15 @@ class Children(NamedTuple):
     at_ms: int
     jobs: Sequence[QueuedJob]
     scheduled: frozenset[str] = frozenset()  # those that are not due yet
+    marks: Mapping[str, JobMarks] | None = None  # of those that have any
 
     @property
-    def payload_bytes(self) -> int:
-        return sum([len(job.payload) for job in self.jobs])
+    def size_bytes(self) -> int:
+        """What they hold in memory until they are written; what all have is left out."""
+        size = sum([len(job.payload) + len(job.limits or b"") for job in self.jobs])
+        for tags, metadata in (self.marks or {}).values():
+            size += sum(map(len, tags or ())) + len(metadata or b"")
+        return size
 
 
 def children_of(
@@ -65,9 +72,18 @@ def children_of(
             one.timeout_ms,
             one.payload,
             timing=None if timing is None else timing.row,
+            limits=one.limits,
         )
         for id_, one, type_, timing in zip(ids, wanted.jobs, types, timings, strict=True)
     ]
+
+
+def marks_of_children(
+    jobs: Sequence[QueuedJob], wanted: WantedFollowUps
+) -> dict[str, JobMarks] | None:
+    """By job, of those that have any; None when none has."""
+    pairs = zip(jobs, wanted.jobs, strict=True)
+    return {job.id: one.marks for job, one in pairs if one.marks is not None} or None
 
 
 def timing_of_wish(wish: Wish | None, now_ms: int, sample: float) -> Timing | None:

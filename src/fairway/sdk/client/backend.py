@@ -100,7 +100,11 @@ class Backend(Protocol):
 
 
 class TestingBackend(Backend, Protocol):
-    """A testing mode; it keeps schedules as well."""
+    """A testing mode; it takes flows and keeps schedules as well."""
+
+    @property
+    def flows(self) -> FlowDoor:
+        """Where chains and groups are handed in."""
 
     def keep_schedule(self, name: str, wanted: ScheduleRequest, job: Any) -> bool:
         """From now on its ticks make jobs of this type; True when it is new."""

@@ -17,7 +17,7 @@ from fairway.core.errors import FairwayError, Refused
 from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
 from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
 from fairway.sdk.client.flow_door import FlowDoor, OnAll
-from fairway.sdk.client.flows import Flow, Signature, checked_after
+from fairway.sdk.client.flows import Flow, Signature, checked_after, not_in_a_flow
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -125,6 +125,10 @@ class Enqueuer(Generic[P, R]):
     def flow_door(self) -> FlowDoor:
         return self._job.app.flow_door()
 
+    @property
+    def job_type(self) -> JobType:
+        return self._job
+
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
         with self._around([submission]):
             return self._handle(backend, await backend.submit(submission))
@@ -172,10 +176,12 @@ class Enqueuer(Generic[P, R]):
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[JobRequest, str]:
         """The same without the first argument, which a result will be; and what that is called."""
+        if self._job.unique_key.is_wanted:
+            raise not_in_a_flow(self._job.name)
         payload, argument = self._job.codec.encode_after(args, kwargs)
-        return self._request(payload), argument
+        return self._request(payload, argument), argument
 
-    def _request(self, payload: bytes) -> JobRequest:
+    def _request(self, payload: bytes, later: str = "") -> JobRequest:
         return JobRequest(
             type=self._job.name,
             payload=Raw(payload),
@@ -185,7 +191,7 @@ class Enqueuer(Generic[P, R]):
             timeout_seconds=self._timeout_seconds,
             tags=self._tags,
             metadata=self._metadata,
-            limits=self._job.key_limits.of(payload),
+            limits=self._job.key_limits.of(payload, later),
             unique=self._job.unique_key.of(payload),
             **self._times,
         )

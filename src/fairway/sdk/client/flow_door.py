@@ -20,6 +20,7 @@ class FlowPlan(NamedTuple):
     callback: JobRequest | None = None
     on_all: OnAll = "succeeded"
     after: Sequence[str] = ()
+    types: Sequence[Any] = ()  # the job types of the jobs, and of the callback: who runs them here
 
 
 class FlowIds(NamedTuple):

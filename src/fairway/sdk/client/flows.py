@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.flows import PAGE_MAX
+from fairway.core.unique import NOT_IN_A_FLOW
 from fairway.sdk.client.flow_door import FlowDoor, FlowPlan, FlowStatus, OnAll
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.wire.messages import JobRequest
@@ -36,6 +37,10 @@ class Caller(Protocol):
     def flow_door(self) -> FlowDoor:
         """Where its flows are handed in."""
 
+    @property
+    def job_type(self) -> Any:
+        """What its jobs are of."""
+
 
 class Signature(NamedTuple):
     """A job and arguments for it: what `job.s(...)` makes."""
@@ -45,7 +50,10 @@ class Signature(NamedTuple):
     kwargs: dict[str, Any]
 
     def request(self) -> JobRequest:
-        return self.caller.request(self.args, self.kwargs)
+        request = self.caller.request(self.args, self.kwargs)
+        if request.unique is not None:
+            raise not_in_a_flow(request.type)
+        return request
 
     def request_after(self) -> tuple[JobRequest, str]:
         return self.caller.request_after(self.args, self.kwargs)
@@ -86,15 +94,17 @@ class Flow:
 
     def _plan(self) -> FlowPlan:
         after = [one.id for one in self._after]
+        then = [] if self._then is None else [self._then]
+        types = [one.caller.job_type for one in (*self._jobs, *then)]
         if self._kind == "group":
             callback = None if self._then is None else self._then.request()
             jobs = [one.request() for one in self._jobs]
-            return FlowPlan("group", jobs, (), callback, self._on_all, after)
+            return FlowPlan("group", jobs, (), callback, self._on_all, after, types)
         first, *others = self._jobs
         rest = [one.request_after() for one in others]
         jobs = [first.request(), *[request for request, _ in rest]]
         arguments = [None, *[argument for _, argument in rest]]
-        return FlowPlan("chain", jobs, arguments, None, self._on_all, after)
+        return FlowPlan("chain", jobs, arguments, None, self._on_all, after, types)
 
 
 def chain(*jobs: Signature, after: Sequence[Handle[Any]] = ()) -> Flow:
@@ -165,6 +175,10 @@ class FlowHandle:
 
     def __repr__(self) -> str:
         return f"<FlowHandle {self.id}: {len(self.jobs)} jobs>"
+
+
+def not_in_a_flow(job_type: str) -> InvalidRequest:
+    return InvalidRequest(f"{job_type}: {NOT_IN_A_FLOW}", field="/unique")
 
 
 def checked_after(others: Any) -> list[Handle[Any]]:

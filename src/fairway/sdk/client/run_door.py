@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from fairway.core.errors import Conflict, FairwayError
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX
+from fairway.core.unique import NOT_IN_A_RUN
 from fairway.sdk.client.backend import Backend, Submission
 from fairway.sdk.handler.codec import InvalidArguments
 from fairway.sdk.handler.follow_ups import RunFollowUps
@@ -84,8 +85,8 @@ def text_of(submission: Submission) -> bytes:
             f"{name}: an idempotency_key is not taken inside a run: what a run starts is there once"
             " if the run succeeds, and not at all otherwise"
         )
-    if request.tags or request.metadata or request.limits or request.unique:
-        raise ValueError(f"{name}: tags, metadata, limits and unique are not taken inside a run")
+    if request.unique is not None:
+        raise ValueError(f"{name}: {NOT_IN_A_RUN}")
     payload, text = bytes(request.payload), encode(request)
     if len(payload) > FOLLOW_UP_PAYLOAD_BYTES_MAX:
         raise InvalidArguments(

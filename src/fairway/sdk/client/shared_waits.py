@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection
 
 from fairway.core.errors import FairwayError, NotFound
+from fairway.core.ids import parse_job_id
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.client import blocking
 from fairway.sdk.client.blocking import Driver
@@ -87,8 +88,14 @@ class SharedWaits:
         self._line: WaitLine | None = None
 
     async def ended(self, job: str, seconds: float) -> JobView | None:
-        """The job when it has ended, or as it is after so long; None: no server can tell so."""
-        waiter = Waiter(job, time.monotonic() + seconds, asyncio.get_running_loop())
+        """The job when it has ended, or as it is after so long; None: no server can tell so.
+
+        What is no id at all is refused here: it would spoil the call of everybody else.
+        """
+        known = parse_job_id(job)
+        if known is None:
+            raise NotFound(f"There is no job {job}.")
+        waiter = Waiter(known, time.monotonic() + seconds, asyncio.get_running_loop())
         self._own_line().add(waiter)
         answer = await waiter.answered()
         if isinstance(answer, FairwayError):

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound
+from fairway.core.unique import NOT_IN_A_TRANSACTION
 from fairway.sdk.client.backend import Backend, Submission, testing_backend
 from fairway.sdk.client.calls import PlainCall, TypedCall
 from fairway.sdk.client.enqueue import Enqueuer
@@ -177,6 +178,8 @@ def _request(submission: Submission) -> str:
             "a transaction makes its job once; an idempotency_key is for jobs over HTTP. What must"
             " not be twice, keep in a table of yours with a unique constraint."
         )
+    if submission.request.unique is not None:  # later there is nobody to be told
+        raise ValueError(f"{submission.request.type}: {NOT_IN_A_TRANSACTION}")
     request = encode(submission.request)
     if len(request) > REQUEST_BYTES_MAX:
         raise InvalidRequest(

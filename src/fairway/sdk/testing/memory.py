@@ -6,7 +6,7 @@ are no tenants, no fair share and no leases here: what must be seen with those n
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Collection
 from operator import itemgetter
 from typing import Any
@@ -28,6 +28,7 @@ from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
+from fairway.sdk.testing.flows import FlowBook, MemoryFlowDoor
 from fairway.sdk.testing.record import Enqueued
 from fairway.sdk.testing.schedules import TestedSchedule
 from fairway.sdk.testing.uniqueness import UniqueNames
@@ -48,6 +49,9 @@ class MemoryDoor:
         self._schedules: dict[str, TestedSchedule] = {}
         self._by_key: dict[str, Enqueued] = {}
         self._unique = UniqueNames()
+        self._book = FlowBook()
+        self._free: list[Enqueued] = []  # inline: those whose waiting is over, and that did not run
+        self.flows = MemoryFlowDoor(self, self._book)
 
     async def submit(self, submission: Submission) -> str:
         known = self._by_key.get(submission.idempotency_key or "")
@@ -56,13 +60,20 @@ class MemoryDoor:
         there = self._unique.holder(submission.request.unique, self.clock.unix_seconds)
         if there is not None:
             return there.id
-        record = self._accept(submission)
-        await self._run_inline(record)
+        record = self.accept(submission)
+        await self.run_inline(record)
         return record.id
 
-    async def _run_inline(self, record: Enqueued) -> None:
-        while self.inline and record.state in LIVE:
-            await self._go(record)
+    async def run_inline(self, *records: Enqueued) -> None:
+        """Inline: these one by one to their ends, then whatever waited for them."""
+        line = deque(records)
+        while self.inline and (line or self._free):
+            line += self._free
+            self._free = []
+            if line[0].may_run:
+                await self._go(line[0])
+            else:
+                line.popleft()
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
         return [await self._verdict(submission) for submission in submissions]
@@ -76,6 +87,8 @@ class MemoryDoor:
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
         record = self.find(job_id)
         if wait_seconds and record.state in LIVE:
+            if record.is_held:
+                raise StillRunning(f"{record.type} waits for other jobs, and those have not ended")
             raise StillRunning(f"{record.type} waits: nothing runs in manual mode before drain()")
         return record.view()
 
@@ -87,6 +100,8 @@ class MemoryDoor:
         record = self.find(job_id)
         if record.state in LIVE:
             record.move(State.CANCELLED)
+            self._moved(record)
+            await self.run_inline()
         if children:
             for child in self._children(job_id):
                 await self.cancel(child.id, children=True)
@@ -102,6 +117,8 @@ class MemoryDoor:
         record = self.find(job_id)
         if record.state is not State.SCHEDULED:
             raise Conflict(f"only a scheduled job can be moved; it is {record.state.label}")
+        if record.is_held:
+            raise Conflict("it waits for other jobs, and for no time that could be moved")
         record.due_at = due_of(wanted, self.clock.unix_seconds)
         return record.view()
 
@@ -111,7 +128,8 @@ class MemoryDoor:
             raise NotFound(f"{record.type} {job_id} is no dead letter: it is {record.state.label}")
         record.tally, record.due_at = NOTHING_YET, self.clock.unix_seconds
         record.move(State.QUEUED)
-        await self._run_inline(record)
+        self._moved(record)
+        await self.run_inline(record)
         return record.view()
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
@@ -128,7 +146,7 @@ class MemoryDoor:
     async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
         """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""
         counts: Counter[str] = Counter()
-        while waiting := [record for record in self.enqueued if record.state in LIVE]:
+        while waiting := [record for record in self.enqueued if record.may_run]:
             record = min(waiting, key=self._turn)
             if record.due_at > self.clock.unix_seconds and not with_scheduled:
                 break
@@ -140,6 +158,7 @@ class MemoryDoor:
         self.clock.advance_to(record.due_at)
         if is_skipped(record.request, self.clock.unix_seconds):
             record.move(State.EXPIRED)
+            self._moved(record)
             return State.EXPIRED.label
         return (await self.run_once(record)).kind.value
 
@@ -153,10 +172,17 @@ class MemoryDoor:
         if end.failure is not None:
             _tell_hooks(ctx, record, end, is_dead=decision.state is State.DEAD)
         for one in started_by(ctx, end):
-            child = self._accept(one.submission, one.id, parent=record.id)
+            child = self.accept(one.submission, one.id, parent=record.id)
             record.children += 1
-            await self._run_inline(child)
+            await self.run_inline(child)
+        self._moved(record)
         return end
+
+    def _moved(self, record: Enqueued) -> None:
+        """Another state of a job may start those that wait for it, or be the end of them."""
+        free = self._book.follow(record, self.clock.unix_seconds)
+        if self.inline:  # otherwise `drain` finds them
+            self._free += free
 
     # -- schedules -----------------------------------------------------------------------------
 
@@ -180,7 +206,7 @@ class MemoryDoor:
         span = round(before * 1000), round(now * 1000)
         due = [one for kept in self._schedules.values() for one in kept.submissions(*span)]
         for _, submission in sorted(due, key=itemgetter(0)):
-            self._accept(submission)
+            self.accept(submission)
 
     def find(self, job_id: str) -> Enqueued:
         for record in self.enqueued:
@@ -188,9 +214,10 @@ class MemoryDoor:
                 return record
         raise NotFound(f"no job {job_id} was enqueued under this testing mode")
 
-    def _accept(
+    def accept(
         self, submission: Submission, job_id: str = "", parent: str | None = None
     ) -> Enqueued:
+        """It is there, and has not run."""
         now = self.clock.unix_seconds
         wanted = submission.request.unique
         due_at = self._unique.due_at(wanted, due_of(submission.request, now), now)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from fairway.core.failure.retry import NOTHING_YET, Decision, Tally
-from fairway.core.lifecycle import State
+from fairway.core.lifecycle import LIVE, State
 from fairway.core.run.outcome import Outcome
 from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
@@ -46,6 +46,9 @@ class Enqueued:
     due_at: float
     parent: str | None = None  # whose run started it
     children: int = 0  # how many its own run started
+    flows: list[str] = field(default_factory=list)  # which flows count how it ends
+    is_held: bool = False  # it waits for other jobs
+    error: bytes | None = None  # why it never ran
     state: State = State.QUEUED
     tally: Tally = NOTHING_YET
     ends: list[Outcome] = field(default_factory=list)
@@ -93,6 +96,25 @@ class Enqueued:
         self.due_at = unix_seconds + decision.delay_ms / 1000
         self.move(decision.state)
 
+    @property
+    def may_run(self) -> bool:
+        return self.state in LIVE and not self.is_held
+
+    def hold(self) -> None:
+        """From the beginning it waits for other jobs."""
+        self.is_held, self.state = True, State.SCHEDULED
+
+    def release(self, payload: bytes, unix_seconds: float) -> None:
+        """It waits for nobody any more, and has all its arguments."""
+        self.is_held, self.due_at = False, unix_seconds
+        self.request = msgspec.structs.replace(self.request, payload=Raw(payload))
+        self.move(State.QUEUED)
+
+    def give_up(self, error: bytes) -> None:
+        """What it waited for will never be."""
+        self.error = error
+        self.move(State.CANCELLED)
+
     def move(self, state: State) -> None:
         self.state = state
         self.events.append(Event("state", {"state": state.label}, str(len(self.events) + 1)))
@@ -127,14 +149,14 @@ class Enqueued:
             attempts=self.attempts,
             deliveries=self.deliveries,
             created_at=datetime.fromtimestamp(self.created_at, UTC),
-            execute_at=datetime.fromtimestamp(self.due_at, UTC),
+            execute_at=None if self.is_held else datetime.fromtimestamp(self.due_at, UTC),
             timeout_seconds=self.request.timeout_seconds,
             tags=self.request.tags,
             metadata=self.request.metadata,
             payload=self.request.payload,
             progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
             result=_raw(last and last.result),
-            error=_raw(last and last.error),
+            error=_raw((last and last.error) or self.error),
             parent_id=self.parent,
             children=self.children,
         )

@@ -39,6 +39,13 @@ class UniqueNames:
                 code="NOT_UNIQUE",
                 field="/unique",
             )
+        if there.flows:
+            raise Conflict(
+                f"{there.type} {there.id} is the same by its unique key, and cannot be replaced:"
+                " other jobs of a flow count on it. Cancel it, or its flow, first",
+                code="NOT_UNIQUE",
+                field="/unique",
+            )
         there.move(State.CANCELLED)
         return None
 

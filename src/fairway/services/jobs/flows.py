@@ -5,11 +5,12 @@ Its jobs follow from its id, so they are read by key, page by page; who waits fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from fairway.core.errors import NotFound
 from fairway.core.flows import Kind, member_ids, members_before
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, TenantId, shard_for_tenant, shard_of
 from fairway.core.lifecycle import LIVE, State
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letters import DeadLetters
@@ -19,9 +20,33 @@ from fairway.services.transient_errors import told_if_away
 from fairway.store import flows as store
 from fairway.store import history
 from fairway.store.connections.database import Database
-from fairway.store.flows import FlowRecord
+from fairway.store.flows import FlowRecord as FlowRecord
 
 PAGE = 500
+LOOK_MAX = 500  # flows that are looked at for one page of those that match
+
+
+class FlowFilter(NamedTuple):
+    """What to list; ids are bounds in time (`since` ≤ id < `before`)."""
+
+    before: str
+    since: str
+    limit: int
+    states: Collection[str] | None = None  # as `label_of` says them; None: all
+    kinds: Collection[Kind] | None = None
+
+    @property
+    def narrows(self) -> bool:
+        return self.states is not None or self.kinds is not None
+
+    def has(self, flow: FlowRecord) -> bool:
+        is_of_kind = self.kinds is None or flow.kind in self.kinds
+        return is_of_kind and (self.states is None or flow.label in self.states)
+
+
+class FlowsFound(NamedTuple):
+    flows: list[FlowRecord]
+    last: str | None  # the next page is of what is older than this; None: there is no more
 
 
 class Flows:
@@ -31,7 +56,10 @@ class Flows:
         job_lookup: JobLookup,
         control: Control,
         dead_letters: DeadLetters,
+        *,
+        shard_count: int,
     ) -> None:
+        self._shard_count = shard_count
         self._database = database
         self._job_lookup = job_lookup
         self._control = control
@@ -43,6 +71,16 @@ class Flows:
         if found is None or found.kind == Kind.LINK:
             raise NotFound(f"There is no flow {flow}.")
         return found
+
+    async def page(self, tenant: TenantId, wanted: FlowFilter) -> FlowsFound:
+        """The newest that match. Of few among many a page may be short, and yet not the last."""
+        shard, span = shard_for_tenant(tenant, self._shard_count), (wanted.since, wanted.before)
+        count = LOOK_MAX if wanted.narrows else wanted.limit + 1
+        database = self._database
+        asked = database.slow(tenant) if wanted.narrows else database.quick(tenant)
+        async with told_if_away, asked as connection:
+            seen = await store.list_flows(connection, shard, tenant, span, count)
+        return found_in(seen, wanted, is_all=len(seen) < count)
 
     async def error_of(self, tenant: TenantId, flow: FlowRecord) -> bytes | None:
         """Why the last of its jobs that did not succeed did not."""
@@ -87,6 +125,15 @@ class Flows:
         for page in _pages(found):
             count += await self._dead_letters.replay_these(tenant, page)
         return count
+
+
+def found_in(seen: Sequence[FlowRecord], wanted: FlowFilter, *, is_all: bool) -> FlowsFound:
+    """A page of those that were looked at, and where the next goes on; `is_all`: none is older."""
+    matching = [one for one in seen if wanted.has(one)]
+    if len(matching) > wanted.limit:
+        page = matching[: wanted.limit]
+        return FlowsFound(page, page[-1].id)
+    return FlowsFound(matching, None if is_all else seen[-1].id)
 
 
 def _pages(flow: FlowRecord) -> Iterator[list[JobId]]:

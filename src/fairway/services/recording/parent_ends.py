@@ -23,7 +23,7 @@ NOTHING = Children(0, ())
 
 
 def size_bytes(end: End) -> int:
-    return len(end.result or b"") + (end.children or NOTHING).payload_bytes
+    return len(end.result or b"") + (end.children or NOTHING).size_bytes
 
 
 def is_large(end: End) -> bool:

@@ -21,6 +21,7 @@ from fairway.core.flows import (
     Step,
     member_ids,
     step_of,
+    tally_of,
 )
 from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, TypeId, shard_for_tenant
 from fairway.core.job import QueuedJob
@@ -152,7 +153,9 @@ class FlowIntake:
                 return ids
             members = page.start + len(jobs)
             await store.grow(connection, shard, tenant.id, flow, (members, not page.is_last))
-            await store.insert(connection, shard, [NewMember(job, [flow]) for job in jobs])
+            pairs = zip(jobs, page.jobs, strict=True)
+            more = [NewMember(job, [flow], marks=new.marks) for job, new in pairs]
+            await store.insert(connection, shard, more)
             if page.is_last:
                 whole = await store.read(connection, shard, tenant.id, flow)
                 assert whole is not None
@@ -188,9 +191,9 @@ def plan_of(
     jobs = [queued(tenant, id_, new, types) for id_, new in zip(ids, wanted.jobs, strict=True)]
     is_chain = wanted.kind is Kind.CHAIN
     members = []
-    for n, job in enumerate(jobs):
+    for n, (job, new) in enumerate(zip(jobs, wanted.jobs, strict=True)):
         counted_by = [whole, links[n]] if is_chain and n < len(jobs) - 1 else [whole]
-        members.append(NewMember(job, counted_by, waits=is_chain and n > 0))
+        members.append(NewMember(job, counted_by, is_chain and n > 0, new.marks))
     flows = [
         NewFlow(
             links[n], Kind.LINK, Needs.SUCCEEDED, False, FlowTally(1), [after], before, argument
@@ -203,7 +206,8 @@ def plan_of(
     callback = None
     if wanted.callback is not None:
         callback = after_all
-        members.append(NewMember(queued(tenant, callback, wanted.callback, types), (), True))
+        last = queued(tenant, callback, wanted.callback, types)
+        members.append(NewMember(last, (), True, wanted.callback.marks))
     waiting = [] if callback is None else [callback]
     flows.append(
         NewFlow(whole, wanted.kind, wanted.needs, wanted.is_open, FlowTally(len(jobs)), waiting)
@@ -225,6 +229,7 @@ def queued(tenant: TenantId, job: JobId, new: NewJob, types: Mapping[str, TypeId
         0,
         new.timeout_ms,
         new.payload,
+        limits=new.limits,
     )
 
 
@@ -237,13 +242,7 @@ async def _entry(
     for place, job in enumerate(wanted.after):
         if job not in known:
             raise NotFound(f"There is no job {job}.", field=f"/after/{place}")
-    states = [one.state for one in found]
-    tally = FlowTally(
-        len(found),
-        states.count(State.SUCCEEDED),
-        states.count(State.DEAD),
-        states.count(State.CANCELLED) + states.count(State.EXPIRED),
-    )
+    tally = tally_of([one.state for one in found])
     step = step_of(wanted.needs, tally, is_open=False)
     if step is Step.GIVE_UP:
         raise Conflict("A job in `after` was cancelled or has expired: it will never succeed.")

@@ -16,7 +16,13 @@ from msgspec.structs import replace
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import TypeId
 from fairway.core.run.follow_up_ids import flaw_of_moment
-from fairway.core.run.follow_ups import Children, WantedFollowUps, children_of, timing_of_wish
+from fairway.core.run.follow_ups import (
+    Children,
+    WantedFollowUps,
+    children_of,
+    marks_of_children,
+    timing_of_wish,
+)
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
@@ -120,7 +126,7 @@ class FollowUpIntake:
             for job, timing in zip(jobs, timings, strict=True)
             if timing is not None and timing.due_ms > now_ms
         )
-        return Children(wanted.at_ms, jobs, later)
+        return Children(wanted.at_ms, jobs, later, marks_of_children(jobs, wanted))
 
     def _refuse(self, end: End, tenant: Tenant, error: FairwayError) -> None:
         self._give_back(end.lease)

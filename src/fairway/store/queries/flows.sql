@@ -33,6 +33,15 @@ SELECT id::text AS id, tenant, kind, needs, is_open, members, succeeded, failed,
        source::text AS source, argument, last_failed::text AS last_failed, created_at, finished_at
 FROM flows WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
 
+-- name: list_flows
+-- A tenant's flows, the newest first, without the links between jobs: a flow has a hundred of those at most, so they are
+-- read over. (`flows.id`, as the column: `id` alone would be the text, sorted in full.)
+SELECT id::text AS id, tenant, kind, needs, is_open, members, succeeded, failed, cancelled, waiting::text[] AS waiting,
+       source::text AS source, argument, last_failed::text AS last_failed, created_at, finished_at
+FROM flows
+WHERE shard = :shard AND tenant = :tenant AND id >= :since::uuid AND id < :before::uuid AND kind < 2
+ORDER BY flows.id DESC LIMIT :limit
+
 -- name: read_result
 -- What a job handed on.
 SELECT result FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid

@@ -49,7 +49,7 @@ SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempt
        execute_at, started_at, finished_at, ran_us,
        CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,
        result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us, parent::text AS parent,
-       children, children_ms
+       children, children_ms, tags, metadata
 FROM (
     SELECT job.*, sum(coalesce(octet_length(job.result), 0) + coalesce(octet_length(job.error), 0)) OVER (
         ORDER BY job.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
