@@ -78,3 +78,18 @@ def test_what_hurts_how_much(seen: Signs, pain: Pain, part: str) -> None:
 
 def test_a_type_that_only_waits_its_turn_is_well() -> None:
     assert ailments(Signs(waiting={"a": (100, "slot"), "b": (1, "fair_share")})) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "just now"),
+        (119, "just now"),
+        (120, "2 min ago"),
+        (9e3, "2 hours ago"),
+        (9e5, "10 days"),
+    ],
+)
+def test_how_long_ago_is_told_in_a_unit_that_fits(seconds: float, words: str) -> None:
+    (one,) = ailments(Signs(dead=(DeadGroup("a", 1, "f", "E", seconds),)))
+    assert f"the last {words}" in one.what

@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.cli.terminal.output import shown
 from fairway.cli.terminal.tables import (
+    FOLD_GOOD,
     FOLD_MIN,
     GAP,
     Heading,
@@ -85,3 +87,21 @@ def test_no_text_moves_the_cursor_of_who_reads_it(text: str) -> None:
     assert "\u202e" not in line
     assert len(line.splitlines()) <= 1
     assert visible_lines(text).count("\n") <= len(text.splitlines())
+
+
+def test_what_can_be_spared_goes_before_a_sentence_becomes_a_rope_of_letters() -> None:
+    headings = [Heading("id"), Heading("error", "fold"), Heading("fingerprint", "spare")]
+    rows = [["x" * 36, "the bank did not answer in time for this order", "f" * 16]]
+    narrow, wide = layout(headings, rows, 80), layout(headings, rows, 84)
+    assert (narrow.left_out, narrow.widths[1]) == (["fingerprint"], 42)
+    assert (wide.left_out, wide.widths[1]) == ([], FOLD_GOOD)
+
+
+def test_large_numbers_are_grouped_for_people() -> None:
+    assert [shown(one) for one in (9999, 10_000, -8_388_608, True, 0.5)] == [
+        "9999",
+        "10,000",
+        "-8,388,608",
+        "yes",
+        "0.5",
+    ]
