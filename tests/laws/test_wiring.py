@@ -61,6 +61,7 @@ DATA = {
     "api/app.py": {"self.router", "self.state"},
     "api/docs/schemas.py": {"twin"},
     "api/http/lean_protocol.py": {"answering", "cycle", "self.server_state"},
+    "runtime/lasting_output.py": {"sys"},
     "runtime/log_lines.py": {"logging", "sys", "threading", "warnings"},
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.acceptance.processes import is_alive, name_of, send, tree, until
 from tests.worker.platform import APP, Platform, fact, job_id, lease
+from tests.worker.test_processes import has_begun
 
 from fairway.worker.exchange import report_delay
 from fairway.worker.keeper import Keeper
@@ -36,7 +37,7 @@ async def test_told_twice_it_waits_for_no_job() -> None:
         platform.leases = [lease(1, payload={"seconds": 600})]
         keeper = keeper_for(platform, grace_seconds=600)
         life = asyncio.create_task(keeper.run())
-        await fact(lambda: not platform.leases)
+        await fact(lambda: has_begun(platform, 1))
         keeper.stop()
         await asyncio.sleep(0.05)
         assert not life.done()
