@@ -61,6 +61,20 @@ def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = Non
 
 
 @app.command
+def decisions(*, json: bool = False) -> int:
+    """What one decision costs: with many tenants, and with limits over ten thousand keys.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    """
+    from fairway.bench import decisions as command
+
+    return command.run(json_output=json)
+
+
+@app.command
 def herd(
     *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 1500
 ) -> int:

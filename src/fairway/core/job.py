@@ -95,6 +95,11 @@ class JobRecord(NamedTuple):
     limits: bytes | None = None  # of its tenant's own, packed
 
 
+def weight_bytes(job: QueuedJob) -> int:
+    """What it takes of memory by its tenant's choice."""
+    return len(job.payload) + len(job.limits or b"")
+
+
 def payload_bytes(jobs: Sequence[QueuedJob]) -> int:
     if len(jobs) == 1:
         return len(jobs[0].payload)

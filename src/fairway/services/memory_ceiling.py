@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairway.core.backlog import key_limits, parked, start_rates
 from fairway.core.backlog.reading import READ_BYTES_MAX
 from fairway.core.backpressure.connections import AHEAD_MAX
 from fairway.core.run.run_note import PROGRESS_BYTES_MAX
@@ -20,7 +21,15 @@ from fairway.services.object_storage import checkpoints, upload_checks, uploads
 AT_REST_BYTES = 256 << 20  # the program, and what it knows of tenants, types, pools and tombstones
 CONNECTION_BYTES = (64 + 64 + 64 + 64) << 10  # a head, a small body, half the next head, a reply
 AHEAD_BYTES = 256 << 10  # of one that sent more than that: what the event loop reads in one go
-JOB_BYTES = 1 << 10  # of a job in a window, besides its payload
+JOB_BYTES = 1 << 10  # of a job in a window, besides its payload and its limits
+RATE_BYTES = 2 << 10  # of a key with a rate: 0.3 KB as a rule, its text and its marks at most
+UNPACKED_BYTES = 1 << 10  # of limits that were taken apart, and are kept so
+LIMITS_BYTES = (
+    parked.BYTES_TOTAL
+    + parked.JOBS_TOTAL * JOB_BYTES
+    + start_rates.KEYS_TOTAL * RATE_BYTES
+    + key_limits.UNPACKED_KEPT * UNPACKED_BYTES
+)
 RUNNING_JOBS = 20_000  # that the sum allows for; it is workers who say how many slots there are
 LEASE_BYTES = (2 << 10) + PROGRESS_BYTES_MAX
 PIECES = 3  # of a text on its way in or out: read, looked at, being written
@@ -62,6 +71,7 @@ def stores(settings: Settings) -> list[Store]:
             settings.window_bytes + settings.window_jobs * JOB_BYTES + 3 * READ_BYTES_MAX,
             ("window_bytes", "window_jobs"),
         ),
+        Store("limits by key: jobs that stepped aside, starts of late", LIMITS_BYTES),
         Store(
             "jobs that run",
             settings.window_bytes * 2 + RUNNING_JOBS * LEASE_BYTES,

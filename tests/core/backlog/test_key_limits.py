@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.backlog import key_limits
 from fairway.core.backlog.key_limits import KeyCounts, KeyLimit, pack, unpack
 from fairway.core.ids import TenantId
 
@@ -19,6 +20,21 @@ US, THEM = TenantId(1), TenantId(2)
 @given(LIMITS)
 def test_what_is_packed_comes_back(limits: list[KeyLimit]) -> None:
     assert unpack(pack(limits)) == tuple(limits)
+
+
+def test_long_limits_are_not_kept_unpacked() -> None:
+    """Of what one tenant hands in, so many are kept as have a bound: a few megabytes."""
+    before = len(key_limits.UNPACKED)
+    for number in range(10):
+        long = [KeyLimit(f"{number}" + "ü" * 250, 1)]
+        assert unpack(pack(long)) == tuple(long)
+    assert len(key_limits.UNPACKED) == before
+
+
+def test_what_is_kept_unpacked_is_bounded() -> None:
+    for number in range(2 * key_limits.UNPACKED_KEPT):
+        unpack(b'[["%d",1]]' % number)
+    assert 0 < len(key_limits.UNPACKED) <= key_limits.UNPACKED_KEPT
 
 
 @given(st.lists(st.tuples(LIMITS, st.booleans()), max_size=30))

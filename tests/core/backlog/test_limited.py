@@ -56,8 +56,12 @@ class World:
 
     def end(self, job: QueuedJob) -> None:
         del self.running[job.id]
-        if job.limits is not None:
-            self.backlog.limit_ended(job, self.now_us)
+        self.limit_ended(job)
+
+    def limit_ended(self, job: QueuedJob) -> None:
+        """As `LeaseTable.release` does."""
+        if job.limits is not None and self.backlog.limited.ended(job):
+            self.backlog.let_out_after(job, self.now_us)
 
     def read(self) -> None:
         """Everything that windows want, as the store has it."""

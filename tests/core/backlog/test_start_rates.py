@@ -38,7 +38,7 @@ def test_what_it_remembers_of_a_window_is_bounded() -> None:
     rates = StartRates()
     for now_us in range(0, LENGTH_US, 100):
         rates.started(US, NAME, now_us)
-    assert len(rates._windows[US][NAME]._marks) <= MARKS + 1
+    assert rates._windows[US][NAME].marks <= MARKS + 1
 
 
 def test_keys_are_bounded_for_each_and_for_all() -> None:
@@ -56,6 +56,19 @@ def test_keys_whose_while_is_over_make_room() -> None:
     for number in range(1000):
         rates.started(US, (f"{number}", 1000), number * 1_000_000)
     assert rates._keys <= 2
+
+
+def test_keys_whose_while_is_over_are_forgotten_though_nobody_comes_again() -> None:
+    rates = StartRates()
+    for number in range(3_000):
+        rates.started(TenantId(number % 7), (f"{number}", 1000), 0)
+    rates.started(US, ("long", 3_600_000), 0)
+    rates.forget_over(999_999)
+    assert rates._keys == 3_001
+    for _ in range(3):  # a part each time
+        rates.forget_over(1_000_000)
+    assert (rates._keys, list(rates._windows)) == (1, [US])
+    assert rates.used(US, ("long", 3_600_000), 5, 1_000_000) == 1
 
 
 def test_a_new_owner_waits_for_what_it_cannot_know() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import pytest
 from tests.services.platform_room import (
+    QUICK,
     Hand,
     add_tenant,
+    holding,
     kill,
     new,
     open_pair,
+    owner_on,
     owns_all,
     stopped,
     stored,
@@ -17,6 +22,7 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.backlog import start_rates
 from fairway.core.backlog.key_limits import KeyLimit, pack
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
@@ -122,3 +128,47 @@ async def test_a_new_owner_keeps_the_rate(database_url: str) -> None:
     assert after.job.id != lease.job.id
     assert after.granted_us - lease.granted_us >= 1_500_000
     await stopped(second)
+
+
+async def taken_and_let_go(platform: Platform) -> None:
+    """Another server takes the shard and lets it go at once: it is lost here, and won again."""
+    ((shard, term),) = platform.dispatcher.terms().items()
+    async with platform.database.background() as connection:
+        await connection.execute(
+            "UPDATE shards SET term = term + 1, owner = 'another', expires_at = '-infinity'"
+        )
+    await until(lambda: (platform.dispatcher.term_of(shard) or term) > term)
+    await until(lambda: owns_all(platform))
+
+
+async def test_a_shard_that_is_won_again_knows_what_runs(database_url: str) -> None:
+    patient = replace(QUICK, lease_seconds=dict.fromkeys(("short", "medium", "long"), 60.0))
+    async with owner_on(database_url, patient) as platform:
+        tenant = await add_tenant(platform)
+        _, waiting = await submit(platform, tenant, *[new(limits=MUTEX)] * 2)
+        hand = Hand(platform)
+        (lease,) = await hand.take(1)
+        await taken_and_let_go(platform)
+        assert await hand.say(hello=True, running=[holding(lease)]) is not None
+        news = await hand.say(wait_seconds=0.2)
+        assert news is not None
+        assert news.leases == []
+        await hand.report(hand.done(lease))
+        (after,) = await hand.take(1)
+        assert after.job.id == waiting
+
+
+async def test_a_rate_of_an_earlier_term_keeps_nobody_asleep(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timer was for when the hour is over; the next owner waits for a minute at most."""
+    monkeypatch.setattr(start_rates, "CLOSED_US_MAX", 200_000)
+    rate = pack([KeyLimit("mail", 1, 3_600_000)])
+    _, waiting = await submit(platform, tenant, *[new(limits=rate)] * 2)
+    hand = Hand(platform)
+    (lease,) = await hand.take(1)
+    await hand.report(hand.done(lease))
+    await until(lambda: bool(platform.dispatcher.backlog.limited._timers))
+    await taken_and_let_go(platform)
+    (after,) = await hand.take(1)
+    assert after.job.id == waiting

@@ -24,7 +24,7 @@ from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, shard_of
-from fairway.core.job import NO_PAYLOAD, QueuedJob
+from fairway.core.job import NO_PAYLOAD, QueuedJob, weight_bytes
 from fairway.core.time_slices import in_steps
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
@@ -80,7 +80,7 @@ class Backlog:
             else:
                 stream.window.append(job)
                 self.windows.jobs_held += 1
-                self.windows.bytes_held += len(job.payload)
+                self.windows.bytes_held += weight_bytes(job)
                 tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
@@ -132,10 +132,10 @@ class Backlog:
             self.windows.count(job, +1)
             self.windows.filled([stream], now_us)
 
-    def limit_ended(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
-        """A run that counted under its keys is over; answers who may have work by that."""
-        if freed := self.limited.ended(job, now_us):
-            self.limited.woken |= self._let_out(freed, now_us)
+    def let_out_after(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
+        """A run that counted under its keys `limited.ended`; answers who may have work by that."""
+        freed = self.limited.let_out_after(job, now_us)
+        self.limited.woken |= self._let_out(freed, now_us)
         return {(one.pool, one.tenant) for one in freed}
 
     def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:
@@ -229,7 +229,7 @@ class Backlog:
                     return None
                 job = stream.window.popleft()
                 windows.jobs_held -= 1
-                windows.bytes_held -= len(job.payload)
+                windows.bytes_held -= weight_bytes(job)
                 backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
                     self.reading.want(stream)
@@ -340,7 +340,7 @@ class Backlog:
                         self.windows.count(job, -1)
                     backlog.drop(stream)
                     self.runnable.dropped(stream)
-            if not backlog.streams:
+            if not backlog.streams and not backlog.parked:  # which are another shard's
                 del self._tenants[pool, tenant]
 
     def pruning(self) -> Iterator[None]:

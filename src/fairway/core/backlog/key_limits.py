@@ -9,7 +9,6 @@ that says 3 starts while two run, and the one that says 1 waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -21,6 +20,8 @@ from fairway.core.ids import TenantId
 LIMITS_PER_JOB = 4
 KEY_CHARACTERS_MAX = 255
 UNPACKED_KEPT = 16_384  # ten thousand keys at a time cost no more than one
+UNPACKED_BYTES_MAX = 256  # longer ones are taken apart each time: what is kept has a bound
+NO_PLACE = 1 << 62  # more than anybody may use
 
 KeyName: TypeAlias = tuple[TenantId, str, int]  # whose, which, and the while in milliseconds
 
@@ -47,50 +48,92 @@ def pack(limits: Sequence[KeyLimit]) -> bytes:
     return _encode(limits)
 
 
-@lru_cache(maxsize=UNPACKED_KEPT)
+UNPACKED: dict[bytes, Limits] = {}  # those asked for of late; a look here spares a call a job
+
+
 def unpack(packed: bytes) -> Limits:
-    return _decode(packed)
+    found = UNPACKED.get(packed)
+    if found is not None:
+        return found
+    limits = _decode(packed)
+    if len(packed) <= UNPACKED_BYTES_MAX:
+        if len(UNPACKED) >= UNPACKED_KEPT:
+            UNPACKED.clear()  # to keep the order of use would cost every job more than this
+        UNPACKED[packed] = limits
+    return limits
 
 
 class KeyCounts:
     """How many runs of each key go on, of keys with any, and how many started of late."""
 
     def __init__(self) -> None:
-        self._running: dict[KeyName, int] = {}
+        self._running: dict[TenantId, dict[str, int]] = {}  # by key, of tenants with any
         self.rates = StartRates()
 
-    def used(self, tenant: TenantId, limit: KeyLimit, now_us: int) -> int:
-        if limit.per_ms:
-            return self.rates.used(tenant, (limit.key, limit.per_ms), limit.most, now_us)
-        return self._running.get((tenant, limit.key, 0), 0)
+    def used(self, name: KeyName, now_us: int) -> int:
+        """How many places of a key are taken; of a rate that is closed, more than there are."""
+        tenant, key, per_ms = name
+        if per_ms:
+            return self.rates.used(tenant, (key, per_ms), NO_PLACE, now_us)
+        return self._running.get(tenant, _NONE).get(key, 0)
 
     def full(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> KeyLimit | None:
         """The first that has no place left."""
+        mine = self._running.get(tenant, _NONE)
         for limit in limits:
             if limit.per_ms:
-                used = self.used(tenant, limit, now_us)
-            else:  # at hand: it is asked for with every job
-                used = self._running.get((tenant, limit.key, 0), 0)
+                rate = (limit.key, limit.per_ms)
+                used = self.rates.used(tenant, rate, limit.most, now_us)
+            else:
+                used = mine.get(limit.key, 0)
             if used >= limit.most:
                 return limit
         return None
+
+    def start(self, tenant: TenantId, limits: Limits, now_us: int) -> KeyLimit | None:
+        """Count one more if each has a place; otherwise answers the first that has none."""
+        if len(limits) == 1:  # as a rule: one look for both
+            (limit,) = limits
+            if limit.per_ms:
+                rate = (limit.key, limit.per_ms)
+                return None if self.rates.start(tenant, rate, limit.most, now_us) else limit
+            mine = self._running.get(tenant)
+            if mine is None:
+                mine = self._running[tenant] = {}
+            used = mine.get(limit.key, 0)
+            if used >= limit.most:
+                return limit
+            mine[limit.key] = used + 1
+            return None
+        full = self.full(tenant, limits, now_us)
+        if full is None:
+            self.started(tenant, limits, now_us)
+        return full
 
     def started(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> None:
         for limit in limits:
             if limit.per_ms:
                 self.rates.started(tenant, (limit.key, limit.per_ms), now_us)
+            elif (mine := self._running.get(tenant)) is None:
+                self._running[tenant] = {limit.key: 1}
             else:
-                name = (tenant, limit.key, 0)
-                self._running[name] = self._running.get(name, 0) + 1
+                mine[limit.key] = mine.get(limit.key, 0) + 1
 
     def ended(self, tenant: TenantId, limits: Iterable[KeyLimit]) -> None:
         """Starts stay what they were."""
+        mine = self._running.get(tenant)
+        if mine is None:
+            return
         for limit in limits:
             if limit.per_ms:
                 continue
-            name = (tenant, limit.key, 0)
-            left = self._running.get(name, 0) - 1
+            left = mine.get(limit.key, 0) - 1
             if left > 0:
-                self._running[name] = left
+                mine[limit.key] = left
             else:
-                self._running.pop(name, None)
+                mine.pop(limit.key, None)
+        if not mine:
+            del self._running[tenant]
+
+
+_NONE: dict[str, int] = {}

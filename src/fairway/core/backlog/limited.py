@@ -3,16 +3,18 @@
 A job whose key is full goes under that key (`parked.py`); when a run with the key ends, as many
 as there are places go back to the heads of their streams, and are asked again when they are taken:
 another limit of theirs may be full. A rate lets them out by a timer, when its while has passed.
+Whoever looks lets out so many at a time: all rates of a shard open at once after a change of owner.
 Where a tenant has no room to step aside, the stream of that job stays in the store until half of
 the room is free. Jobs without limits meet nothing of this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
-from fairway.core.backlog.key_limits import KeyCounts, KeyLimit, KeyName, unpack
+from fairway.core.backlog.key_limits import UNPACKED, KeyCounts, KeyLimit, KeyName, unpack
 from fairway.core.backlog.parked import ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
@@ -20,10 +22,13 @@ from fairway.core.backlog.streams import Stream
 from fairway.core.backlog.tenant_backlog import TenantBacklogs
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import PoolId, ShardId, TenantId
-from fairway.core.job import QueuedJob
+from fairway.core.job import QueuedJob, weight_bytes
 
 RECHECK_US = 1_000_000
 TIMER_US_MIN = 10_000  # nobody is woken more often than that for one key
+LOOKS_AT_ONCE = 256  # keys or jobs: a millisecond or two
+BREATH_US = 4_000  # for others, between two looks
+TIMERS_KEPT = 1_000  # though nobody waits for them
 
 
 class LimitedJobs:
@@ -43,6 +48,7 @@ class LimitedJobs:
         self._counts = KeyCounts()
         self._stalled: dict[TenantId, dict[Stream, None]] = {}  # they wait for room to step aside
         self._unsure: dict[KeyName, None] = {}  # jobs wait for them, and perhaps need not
+        self._to_ask: dict[KeyName, None] = {}  # of those, what is left to look at this time
         self._recheck_at_us = 0
         self._timers: list[tuple[int, KeyName]] = []  # a heap: when a while is over, of a key
         self._timed: set[KeyName] = set()
@@ -53,29 +59,39 @@ class LimitedJobs:
 
     def may_start(self, job: QueuedJob, stream: Stream, now_us: int) -> bool:
         """True: it counts as running. Otherwise it has stepped aside, and is in no window."""
-        limits = unpack(job.limits or b"[]")
-        full = self._counts.full(job.tenant, limits, now_us)
+        packed = job.limits or b"[]"
+        limits = UNPACKED.get(packed) or unpack(packed)
+        full = self._counts.start(job.tenant, limits, now_us)
         if full is None:
-            self._counts.started(job.tenant, limits, now_us)
             return True
-        if self._parked.has_room(job.tenant, len(job.payload)):
-            self._parked.put(full.name(job.tenant), job)
-            self._tenants[job.pool, job.tenant].parked += 1
+        if self._parked.has_room(job.tenant, weight_bytes(job)):
+            self._step_aside(job, full, now_us)
         else:
             self._stall(stream)
-        if full.per_ms:
-            self._set_timer(full.name(job.tenant), now_us)
         if len(limits) > 1:  # it may have been let out for another key, and leaves a place there
-            self._unsure.update(dict.fromkeys(limit.name(job.tenant) for limit in limits))
+            names = (limit.name(job.tenant) for limit in limits)
+            self._unsure.update(dict.fromkeys(filter(self._parked.waits_under, names)))
         return False
+
+    def _step_aside(self, job: QueuedJob, full: KeyLimit, now_us: int) -> None:
+        name = full.name(job.tenant)
+        self._parked.put(name, full.most, job)
+        self._tenants[job.pool, job.tenant].parked += 1
+        if full.per_ms and name not in self._timed:
+            self._set_timer(name, self._opens_us(name, now_us), now_us)
 
     def runs(self, job: QueuedJob, since_us: int) -> None:
         """Granted by an earlier owner: it counts, whatever runs beside it."""
         self._counts.started(job.tenant, unpack(job.limits or b"[]"), since_us)
 
     def owner_since(self, shard: ShardId, shard_count: int, now_us: int) -> None:
-        """A shard is ours from now on; of what started in it before, only what runs is known."""
-        self._counts.rates.begin_anew(shard, shard_count, now_us)
+        """A shard is ours from now on; of what started in it before, only what runs is known.
+
+        It may have been ours before: timers of that time are no answer to when a key opens now.
+        """
+        rates = self._counts.rates
+        rates.begin_anew(shard, shard_count, now_us)
+        self._keep_timers(lambda name: rates.home(name[0]) != shard)
 
     def full(self, tenant: TenantId, packed: bytes, now_us: int) -> KeyLimit | None:
         """What keeps a job with these limits from starting now, if one of them does."""
@@ -90,35 +106,53 @@ class LimitedJobs:
 
     def rest_us(self, now_us: int) -> int:
         """How long nobody need look."""
-        return max(self._timers[0][0] - now_us, 0) if self._timers else RECHECK_US
+        if self._to_ask:
+            return BREATH_US
+        return max(self._timers[0][0] - now_us, BREATH_US) if self._timers else RECHECK_US
 
-    def _set_timer(self, name: KeyName, now_us: int) -> None:
-        if name not in self._timed:
-            tenant, key, per_ms = name
-            opens_us = self._counts.rates.opens_us(tenant, (key, per_ms), now_us)
-            heappush(self._timers, (max(opens_us, now_us + TIMER_US_MIN), name))
-            self._timed.add(name)
-            self._has_new_timer = True
+    def _opens_us(self, name: KeyName, now_us: int) -> int:
+        tenant, key, per_ms = name
+        return self._counts.rates.opens_us(tenant, (key, per_ms), now_us)
 
-    def _timers_over(self, now_us: int) -> Iterator[QueuedJob]:
+    def _set_timer(self, name: KeyName, at_us: int, now_us: int) -> None:
+        heappush(self._timers, (max(at_us, now_us + TIMER_US_MIN), name))
+        self._timed.add(name)
+        self._has_new_timer = True
+
+    def _keep_timers(self, is_of_use: Callable[[KeyName], bool]) -> None:
+        self._timers = [one for one in self._timers if is_of_use(one[1])]
+        heapify(self._timers)
+        self._timed = {name for _, name in self._timers}
+
+    def _timers_over(self, now_us: int) -> list[QueuedJob]:
         self._has_new_timer = False
-        while self._timers and self._timers[0][0] <= now_us:
+        freed = list[QueuedJob]()
+        for _ in range(LOOKS_AT_ONCE):
+            if not self._timers or self._timers[0][0] > now_us or len(freed) >= LOOKS_AT_ONCE:
+                break
             name = heappop(self._timers)[1]
             self._timed.discard(name)
-            yield from self._let_out(name, now_us)
+            freed += islice(self._let_out(name, now_us), LOOKS_AT_ONCE - len(freed))
             if self._parked.waits_under(name):
-                self._set_timer(name, now_us)
+                is_cut = len(freed) >= LOOKS_AT_ONCE  # and it may be open still
+                opens_us = now_us if is_cut else self._opens_us(name, now_us)
+                self._set_timer(name, opens_us, now_us)
+        return freed
 
     # -- ends --------------------------------------------------------------------------------
 
-    def ended(self, job: QueuedJob, now_us: int) -> list[QueuedJob]:
-        """Its run is over; answers who goes back to its stream."""
-        limits = unpack(job.limits or b"[]")
-        self._counts.ended(job.tenant, limits)
+    def ended(self, job: QueuedJob) -> bool:
+        """Its run is over; answers whether somebody of its tenant waits: see `let_out_after`."""
+        packed = job.limits or b"[]"
+        self._counts.ended(job.tenant, UNPACKED.get(packed) or unpack(packed))
+        return job.tenant in self._parked.jobs_of or job.tenant in self._stalled
+
+    def let_out_after(self, job: QueuedJob, now_us: int) -> list[QueuedJob]:
+        """A run ended; answers who goes back to its stream."""
         freed = list[QueuedJob]()
-        if self._parked.count(job.tenant):
-            for limit in limits:
-                freed += self._let_out(limit.name(job.tenant), now_us)
+        for limit in unpack(job.limits or b"[]"):
+            if self._parked.waits_under(name := limit.name(job.tenant)):
+                freed += self._let_out(name, now_us)
         if job.tenant in self._stalled and self._is_half_free(job.tenant):
             self._go_on(job.tenant)
         return freed
@@ -128,15 +162,22 @@ class LimitedJobs:
 
         A job that was let out may have been given up with its window, or may not start yet.
         """
-        freed = list(self._timers_over(now_us))
-        if now_us < self._recheck_at_us:
-            return freed
-        self._recheck_at_us = now_us + RECHECK_US
-        unsure, self._unsure = self._unsure, {}
-        freed += [job for name in unsure for job in self._let_out(name, now_us)]
-        for tenant in list(self._stalled):
-            if self._parked.has_room(tenant) and self._is_half_free(tenant):
-                self._go_on(tenant)
+        freed = self._timers_over(now_us)
+        if now_us >= self._recheck_at_us:
+            self._recheck_at_us = now_us + RECHECK_US
+            self._to_ask |= self._unsure
+            self._unsure = {}
+            self._counts.rates.forget_over(now_us)
+            if len(self._timers) > 2 * self._parked.keys + TIMERS_KEPT:  # who waited was cancelled
+                self._keep_timers(self._parked.waits_under)
+            for tenant in list(self._stalled):
+                if self._parked.has_room(tenant) and self._is_half_free(tenant):
+                    self._go_on(tenant)
+        for _ in range(LOOKS_AT_ONCE):
+            if not self._to_ask or len(freed) >= LOOKS_AT_ONCE:
+                break
+            name, _nothing = self._to_ask.popitem()
+            freed += islice(self._let_out(name, now_us), LOOKS_AT_ONCE - len(freed))
         return freed
 
     def take_woken(self) -> set[tuple[PoolId, TenantId]]:
@@ -145,15 +186,12 @@ class LimitedJobs:
 
     def _let_out(self, name: KeyName, now_us: int) -> Iterator[QueuedJob]:
         """As many as there are places. They may not start after all: so the key is asked again."""
-        parked, tenant, going = self._parked, name[0], 0
-        while (job := parked.first(name)) is not None:
-            mine = [one for one in unpack(job.limits or b"[]") if one.name(tenant) == name]
-            if any(going + self._counts.used(tenant, one, now_us) >= one.most for one in mine):
-                return
-            going += 1
-            yield self._left(parked.take(name))
+        parked, used = self._parked, self._counts.used(name, now_us)
+        while (job := parked.take(name, used)) is not None:
+            used += 1
             if parked.waits_under(name):
                 self._unsure[name] = None
+            yield self._left(job)
 
     def gone(self, ids: Iterable[str]) -> None:
         """These jobs wait no more."""

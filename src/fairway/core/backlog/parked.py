@@ -1,9 +1,11 @@
 """Jobs that stepped aside because a key of theirs is full: nobody behind them waits for that.
 
-They lie under the key they wait for, the one that would go first on top, and are not looked at
-again before a place under it is free. So many in all, and nobody has more than half of what the
-others leave: whoever comes last finds room. A job that finds none stays in the store, and its
-stream with it (`limited.py`).
+They lie under the key they wait for, those that name the same number in one line, the one that
+would go first on top, and are not looked at again before there is a place for its line: who says 3
+does not wait for one before it that says 1.
+
+So many in all, and nobody has more than half of what the others leave: whoever comes last finds
+room. A job that finds none stays in the store, and its stream with it (`limited.py`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from typing import TypeAlias
 from fairway.core.backlog.key_limits import KeyName
 from fairway.core.backlog.priority import AGEING_MS
 from fairway.core.ids import ShardId, TenantId, shard_of
-from fairway.core.job import QueuedJob, due_ms_of
+from fairway.core.job import QueuedJob, due_ms_of, weight_bytes
 
 JOBS_TOTAL = 40_000
 BYTES_TOTAL = 16 << 20
 JOBS_PER_TENANT = 4_000
+LINES_PER_KEY = 8  # a look at a key is a look at each
 
 Entry: TypeAlias = tuple[int, str, QueuedJob]
 
@@ -29,8 +32,8 @@ class ParkedJobs:
     def __init__(self, jobs_total: int = JOBS_TOTAL, bytes_total: int = BYTES_TOTAL) -> None:
         self._jobs_total = jobs_total
         self._bytes_total = bytes_total
-        self._under: dict[KeyName, list[Entry]] = {}  # heaps
-        self._jobs_of: dict[TenantId, int] = defaultdict(int)
+        self._under: dict[KeyName, dict[int, list[Entry]]] = {}  # by their number: heaps
+        self.jobs_of: dict[TenantId, int] = defaultdict(int)
         self._bytes_of: dict[TenantId, int] = defaultdict(int)
         self._bytes = 0
         self.names: dict[str, KeyName] = {}  # job → what it waits for
@@ -39,7 +42,12 @@ class ParkedJobs:
         return len(self.names)
 
     def count(self, tenant: TenantId) -> int:
-        return self._jobs_of.get(tenant, 0)
+        return self.jobs_of.get(tenant, 0)
+
+    @property
+    def keys(self) -> int:
+        """How many keys somebody waits for."""
+        return len(self._under)
 
     def waits_under(self, name: KeyName) -> bool:
         return name in self._under
@@ -54,25 +62,25 @@ class ParkedJobs:
         most_bytes = (self._bytes_total - self._bytes + mine_bytes) // 2
         return self.count(tenant) < self.most(tenant) and mine_bytes + size_bytes <= most_bytes
 
-    def put(self, name: KeyName, job: QueuedJob) -> None:
+    def put(self, name: KeyName, most: int, job: QueuedJob) -> None:
+        """It starts when fewer than `most` places are taken."""
         rank = due_ms_of(job) - job.priority * AGEING_MS
-        heappush(self._under.setdefault(name, []), (rank, job.id, job))
+        line = _line_of(self._under.setdefault(name, {}), most)
+        heappush(line, (rank, job.id, job))
         self.names[job.id] = name
         self._count(job, +1)
 
-    def first(self, name: KeyName) -> QueuedJob | None:
-        """Who goes next of those that wait for this key; it stays."""
-        entries = self._under.get(name)
-        return entries[0][2] if entries else None
-
-    def take(self, name: KeyName) -> QueuedJob:
-        """`first`, which waits here no more."""
-        entries = self._under[name]
-        job = heappop(entries)[2]
-        if not entries:
-            del self._under[name]
-        del self.names[job.id]
-        self._count(job, -1)
+    def take(self, name: KeyName, used: int) -> QueuedJob | None:
+        """Who goes next while so many places of this key are taken; it waits here no more."""
+        lines = self._under.get(name, {})
+        fitting = [most for most in lines if used < most]
+        if not fitting:
+            return None
+        most = min(fitting, key=lambda one: lines[one][0])
+        job = heappop(lines[most])[2]
+        if not lines[most]:
+            del lines[most]
+        self._gone(name, job)
         return job
 
     def drop(self, ids: Iterable[str]) -> list[QueuedJob]:
@@ -87,19 +95,36 @@ class ParkedJobs:
         return self.drop([job_id for job_id in self.names if shard_of(job_id) == shard])
 
     def _drop(self, name: KeyName, ids: set[str]) -> list[QueuedJob]:
-        entries = self._under.pop(name)
-        if left := [entry for entry in entries if entry[1] not in ids]:
-            heapify(left)
-            self._under[name] = left
-        dropped = [entry[2] for entry in entries if entry[1] in ids]
+        lines, dropped = self._under[name], list[QueuedJob]()
+        for most, entries in list(lines.items()):
+            dropped += [entry[2] for entry in entries if entry[1] in ids]
+            if left := [entry for entry in entries if entry[1] not in ids]:
+                heapify(left)
+                lines[most] = left
+            else:
+                del lines[most]
         for job in dropped:
-            del self.names[job.id]
-            self._count(job, -1)
+            self._gone(name, job)
         return dropped
 
+    def _gone(self, name: KeyName, job: QueuedJob) -> None:
+        if not self._under.get(name, True):
+            del self._under[name]
+        del self.names[job.id]
+        self._count(job, -1)
+
     def _count(self, job: QueuedJob, sign: int) -> None:
-        self._jobs_of[job.tenant] += sign
-        self._bytes_of[job.tenant] += sign * len(job.payload)
-        self._bytes += sign * len(job.payload)
-        if not self._jobs_of[job.tenant]:
-            del self._jobs_of[job.tenant], self._bytes_of[job.tenant]
+        self.jobs_of[job.tenant] += sign
+        self._bytes_of[job.tenant] += sign * weight_bytes(job)
+        self._bytes += sign * weight_bytes(job)
+        if not self.jobs_of[job.tenant]:
+            del self.jobs_of[job.tenant], self._bytes_of[job.tenant]
+
+
+def _line_of(lines: dict[int, list[Entry]], most: int) -> list[Entry]:
+    """Where a job with this number waits: of very many numbers, with those of the next lower."""
+    if most not in lines and len(lines) >= LINES_PER_KEY:
+        if lower := [number for number in lines if number < most]:
+            return lines[max(lower)]
+        lines[most] = lines.pop(min(lines))
+    return lines.setdefault(most, [])

@@ -11,6 +11,7 @@ from fairway.core.backlog.lanes import LaneShare
 from fairway.core.backlog.priority import StreamGroup
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
+from fairway.core.job import weight_bytes
 
 
 class Unsettled:
@@ -115,8 +116,8 @@ class TenantBacklog:
         self._find_only()
 
     def bytes_ready(self) -> int:
-        """Of the payloads in all windows; counted, so not for every job."""
-        return sum(len(job.payload) for s in self.streams.values() for job in s.window)
+        """Of the jobs in all windows; counted, so not for every job."""
+        return sum(weight_bytes(job) for s in self.streams.values() for job in s.window)
 
     @property
     def is_over(self) -> bool:

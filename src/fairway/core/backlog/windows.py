@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
-from fairway.core.job import QueuedJob
+from fairway.core.job import QueuedJob, weight_bytes
 
 
 class Windows:
@@ -46,7 +46,7 @@ class Windows:
     def count(self, job: QueuedJob, sign: int) -> None:
         """A job came into a window, or left it."""
         self.jobs_held += sign
-        self.bytes_held += sign * len(job.payload)
+        self.bytes_held += sign * weight_bytes(job)
         self._tenants[job.pool, job.tenant].ready += sign
 
     def put_in(self, stream: Stream, jobs: list[QueuedJob]) -> None:
@@ -55,7 +55,7 @@ class Windows:
         stream.window += jobs
         backlog.ready += len(jobs)
         self.jobs_held += len(jobs)
-        self.bytes_held += sum([len(job.payload) for job in jobs])
+        self.bytes_held += sum([weight_bytes(job) for job in jobs])
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
 
     def filled(self, streams: Iterable[Stream], now_us: int) -> None:
@@ -77,7 +77,7 @@ class Windows:
         """Give up a window: its jobs are in the store, and are read again when they can run."""
         if window := stream.window:
             self.jobs_held -= len(window)
-            self.bytes_held -= sum([len(job.payload) for job in window])
+            self.bytes_held -= sum([weight_bytes(job) for job in window])
             self._tenants[stream.key.pool, stream.key.tenant].ready -= len(window)
             window.clear()
         self.drained(stream)

@@ -124,8 +124,8 @@ class LeaseTable(dict[str, Lease]):
             lease.session.drop(lease)
             if backlog.has_lanes:
                 backlog.run_ended(job, now_us)
-            if job.limits is not None and not lease.reported:
-                self._limit_ended(job, now_us)
+            if job.limits is not None and not lease.reported and backlog.limited.ended(job):
+                self._let_out_after(job, now_us)
             if running is not None:
                 pool = lease.moved_to or job.pool
                 shares[pool].finish(running, now_us)
@@ -133,9 +133,9 @@ class LeaseTable(dict[str, Lease]):
                 if own:
                     self._held.stir(pool, job.tenant)
 
-    def _limit_ended(self, job: QueuedJob, now_us: int) -> None:
+    def _let_out_after(self, job: QueuedJob, now_us: int) -> None:
         """Who waited for a place under its keys may start: on the slot that it leaves, at once."""
-        for pool, tenant in self._backlog.limit_ended(job, now_us):
+        for pool, tenant in self._backlog.let_out_after(job, now_us):
             self._shares[pool].wake(tenant, now_us)
             self._held.stir(pool, tenant)
 
@@ -145,8 +145,8 @@ class LeaseTable(dict[str, Lease]):
         lease.reported = True
         if self._backlog.has_lanes:
             self._backlog.run_ended(lease.job, now_us)
-        if lease.job.limits is not None:
-            self._limit_ended(lease.job, now_us)
+        if lease.job.limits is not None and self._backlog.limited.ended(lease.job):
+            self._let_out_after(lease.job, now_us)
         if lease.running is not None:
             pool = lease.moved_to or lease.job.pool
             self._shares[pool].finish(lease.running, now_us)
