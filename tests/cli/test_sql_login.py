@@ -46,5 +46,5 @@ async def test_a_login_hands_in_jobs_of_one_tenant_until_it_is_taken_back(
     elsewhere = fairway(
         tmp_path, "sql-login", "acme", login, FAIRWAY_DATABASE_URL=empty_database_url
     )
-    assert "start `fairway server` on it first" in elsewhere.err
+    assert "`fairway init` makes it ready" in elsewhere.err
     assert "Set FAIRWAY_DATABASE_URL" in fairway(tmp_path, "sql-login", "acme", login).err

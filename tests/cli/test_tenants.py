@@ -24,7 +24,7 @@ def test_tiers_and_limits_are_shown(run: Run) -> None:
     table = run("tiers")
     assert (table.status, table.err) == (0, "")
     (free,) = [line.split() for line in table.out.splitlines() if line.startswith("free")]
-    assert free == ["free", "1", "0", "–", "10", "100", "10000000", "free"]
+    assert free == ["free", "1", "0", "–", "10", "100", "10,000,000", "free"]
     limits = said(run("limits", "--json"))
     assert (limits["tier"], limits["rate_per_second"], limits["burst"]) == ("standard", 100, 1000)
 

@@ -1,13 +1,7 @@
-"""`fairway keys …`, and `fairway operator-key`: another one when all operators' keys are lost.
-
-Whoever may write to the database may make one; every other one is then made with it, over HTTP. The
-first one comes from `fairway init`.
-"""
+"""`fairway keys …`: over HTTP, with an operator's key; the first one comes from `fairway init`."""
 
 from __future__ import annotations
 
-import os
-import sys
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -16,7 +10,7 @@ from cyclopts import App, Parameter
 from fairway.cli.remote import PLAIN, Options
 from fairway.cli.terminal.moments import age, future, seconds
 from fairway.cli.terminal.output import Column, Yes, agreed
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import InvalidRequest
 
 app = App(name="keys", help="List, make and revoke keys of tenants and workers (operator).")
 
@@ -157,46 +151,3 @@ def _before(key: str) -> str:
     except ValueError:
         raise InvalidRequest(f"{key[:64]!r} is no key's id; see `fairway keys ls`.") from None
     return f"{number - 1:0{len(key)}x}" if number else ""
-
-
-def operator_key(*, database_url: str | None = None) -> None:
-    """Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it, once.
-
-    Parameters
-    ----------
-    database_url
-        postgresql://… of your database (default FAIRWAY_DATABASE_URL).
-    """
-    import asyncio
-
-    from fairway.runtime.settings import load
-
-    settings = load(os.environ, database_url=database_url)
-    if settings.database_url is None:
-        raise InvalidRequest(
-            "Set FAIRWAY_DATABASE_URL. `fairway up` with its own PostgreSQL leaves the operator's"
-            " key in client.json of its data folder."
-        )
-    text = asyncio.run(_make(settings.owner_database_url or settings.database_url))
-    sys.stdout.write(f"{text}\n")
-
-
-async def _make(dsn: str) -> str:
-    import asyncpg
-
-    from fairway.runtime.random_ids import new_api_key
-    from fairway.store.connections.hosts import connect_for_once
-    from fairway.store.registry import tenants
-    from fairway.store.registry.tenants import StoredKey
-
-    key = new_api_key("operator")
-    connection = await connect_for_once(dsn, "fairway-keys")
-    try:
-        await tenants.add_key(connection, StoredKey(key.id, key.scope, None, key.secret_hash))
-    except asyncpg.UndefinedTableError:
-        raise Unavailable(
-            "There is no Fairway in this database yet: `fairway init` makes it ready."
-        ) from None
-    finally:
-        await connection.close()
-    return key.text

@@ -86,19 +86,19 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             " errors.",
         ),
         "init": (
-            "cli.init:init",
+            "cli.database:init",
             "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
         ),
         "tenants": ("cli.tenants:app", "List, add and change tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
         "operator-key": (
-            "cli.keys:operator_key",
+            "cli.database:operator_key",
             "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
             " once.",
         ),
         "sql-login": (
-            "cli.sql_login:sql_login",
+            "cli.database:sql_login",
             "Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.",
         ),
         "pause": ("cli.operators:pause", "Keep jobs of a tenant, type or pool from starting."),

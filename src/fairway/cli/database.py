@@ -1,0 +1,194 @@
+"""Commands that speak to the database itself: `fairway init`, `operator-key` and `sql-login`.
+
+Whoever may write to Fairway's tables vouches for what they do; everything else goes over HTTP, with
+a key. `init` is safe to repeat, starts nothing, and makes a key only where no operator has one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fairway.cli.data_folder import postgres_folder
+from fairway.core.errors import InvalidRequest, NotFound, Unavailable
+from fairway.runtime.settings import Settings, load
+
+NEXT = """
+Next, with this key in FAIRWAY_OPERATOR_KEY:
+  fairway server                    one server on this database, or as many as you like
+  fairway tenants add acme          a customer and its first key
+  fairway keys add --worker         a key for workers\
+"""
+CREATES = (
+    "Warning: {login} may create functions in the schema of Fairway's tables, and with these act as"
+    " their owner, for all tenants. Unless that is meant: REVOKE CREATE ON SCHEMA …, or keep"
+    " Fairway's tables in a schema of their own.\n"
+)
+
+
+def init(*, database_url: str | None = None) -> None:
+    """Make your own PostgreSQL ready, and the first operator's key, which is printed once.
+
+    The key is all that goes to standard output: `export FAIRWAY_OPERATOR_KEY=$(fairway init)`.
+
+    Parameters
+    ----------
+    database_url
+        postgresql://… of a database that Fairway may use for itself (default FAIRWAY_DATABASE_URL).
+    """
+    import asyncio
+
+    settings = load(os.environ, database_url=database_url)
+    if settings.database_url is None:
+        raise InvalidRequest(
+            "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL and"
+            " makes its keys itself."
+        )
+    key = asyncio.run(
+        _prepared(settings.owner_database_url or settings.database_url, settings.row_security)
+    )
+    if key is None:
+        _tell("An operator's key was made before; `fairway operator-key` makes another.")
+        return
+    sys.stdout.write(f"{key}\n")
+    sys.stdout.flush()
+    _tell("The operator's key is shown this once: keep it.")
+    _tell(NEXT)
+
+
+async def _prepared(dsn: str, row_security: bool) -> str | None:
+    """The first operator's key, or None where there is one already."""
+    from fairway.runtime.random_ids import new_api_key
+    from fairway.store.connections.hosts import connect_for_once
+    from fairway.store.registry import tenants
+    from fairway.store.registry.tenants import NewKeyFacts, StoredKey
+    from fairway.store.schema.migrate import migrate_at
+
+    applied = await migrate_at(dsn, _tell, roles=row_security)
+    _tell(f"Schema: {f'{len(applied)} migrations applied' if applied else 'up to date'}.")
+    connection = await connect_for_once(dsn, "fairway-init")
+    try:
+        async with connection.transaction():
+            await tenants.lock_operators(connection)
+            if await tenants.list_keys(connection, "", 1, "operator", None):
+                return None
+            key = new_api_key("operator")
+            stored = StoredKey(key.id, key.scope, None, key.secret_hash)
+            await tenants.add_key(connection, stored, NewKeyFacts("fairway init"))
+    finally:
+        await connection.close()
+    return key.text
+
+
+def _tell(text: str) -> None:
+    """Beside the key, which alone goes to standard output."""
+    sys.stderr.write(f"{text}\n")
+
+
+def operator_key(*, database_url: str | None = None) -> None:
+    """Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it, once.
+
+    Parameters
+    ----------
+    database_url
+        postgresql://… of your database (default FAIRWAY_DATABASE_URL).
+    """
+    import asyncio
+
+    settings = load(os.environ, database_url=database_url)
+    if settings.database_url is None:
+        raise InvalidRequest(
+            "Set FAIRWAY_DATABASE_URL. `fairway up` with its own PostgreSQL leaves the operator's"
+            " key in client.json of its data folder."
+        )
+    text = asyncio.run(_make(settings.owner_database_url or settings.database_url))
+    sys.stdout.write(f"{text}\n")
+
+
+async def _make(dsn: str) -> str:
+    import asyncpg
+
+    from fairway.runtime.random_ids import new_api_key
+    from fairway.store.connections.hosts import connect_for_once
+    from fairway.store.registry import tenants
+    from fairway.store.registry.tenants import StoredKey
+
+    key = new_api_key("operator")
+    connection = await connect_for_once(dsn, "fairway-keys")
+    try:
+        await tenants.add_key(connection, StoredKey(key.id, key.scope, None, key.secret_hash))
+    except asyncpg.UndefinedTableError:
+        raise Unavailable(
+            "There is no Fairway in this database yet: `fairway init` makes it ready."
+        ) from None
+    finally:
+        await connection.close()
+    return key.text
+
+
+def sql_login(
+    tenant: str, login: str, *, remove: bool = False, database_url: str | None = None
+) -> None:
+    """Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.
+
+    Parameters
+    ----------
+    tenant
+        Whose jobs they are.
+    login
+        A role that is there already, and that the tenant's program connects as. It stands for one
+        tenant only.
+    remove
+        It may not any more, from its next call on.
+    database_url
+        postgresql://… as the owner of Fairway's tables; without it, as the servers' settings say.
+    """
+    import asyncio
+
+    settings = load(os.environ, database_url=database_url)
+    asyncio.run(_decide(database_url or _address(settings), tenant, login, remove=remove))
+    told = "no longer hands in" if remove else "hands in"
+    sys.stdout.write(f"{login} {told} jobs of {tenant} with its transactions.\n")
+
+
+def _address(settings: Settings) -> str:
+    if settings.database_url is not None:
+        return settings.owner_database_url or settings.database_url
+    from fairway.store.postgres.embedded import EmbeddedPostgres
+
+    folder = postgres_folder(settings.data_dir)
+    running = EmbeddedPostgres(folder, settings.postgres_bin).address_in_use()
+    if running is None:
+        raise InvalidRequest("Set FAIRWAY_DATABASE_URL, or start `fairway up` first.")
+    return running
+
+
+async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
+    import asyncpg
+
+    from fairway.store.connections.hosts import connect_for_once
+    from fairway.store.registry.sql_logins import allow_login, forbid_login, may_create
+
+    connection = await connect_for_once(dsn, "fairway-logins")
+    try:
+        is_done = await (forbid_login if remove else allow_login)(connection, login, tenant)
+        if is_done and not remove and await may_create(connection, login):
+            sys.stderr.write(CREATES.format(login=login))
+    except asyncpg.UndefinedObjectError:
+        raise NotFound(
+            f"There is no login {login!r} in this PostgreSQL; make it first: CREATE ROLE … LOGIN."
+        ) from None
+    except (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError):
+        raise Unavailable(
+            "There is no Fairway of this version in this database yet: `fairway init`"
+            " makes it ready."
+        ) from None
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise Unavailable(
+            f"This needs the owner of Fairway's tables (FAIRWAY_OWNER_DATABASE_URL): {error}."
+        ) from None
+    finally:
+        await connection.close()
+    if not is_done:
+        what = f"{login} hands in no jobs of {tenant}" if remove else f"There is no tenant {tenant}"
+        raise NotFound(f"{what}; nothing was changed.")
