@@ -120,6 +120,8 @@ async def add_key(request: Request, platform: Platform, principal: Principal) ->
 
 
 def _check(platform: Platform, wanted: NewKey) -> None:
+    if not wanted.name.isprintable():
+        raise InvalidRequest("A name has letters, digits and signs, on one line.", field="/name")
     if wanted.scope == "tenant" and wanted.tenant is None:
         raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
     if wanted.scope == "operator" and wanted.tenant is not None:
