@@ -41,7 +41,9 @@ async def test_look_count_replay_discard(
     assert "ValueError: no user 7" in (await person.types("dead", "show", first)).out
     assert (await person.types("dead", "discard", first)).out == "Discarded.\n"
     assert "queued" in (await person.types("dead", "replay", second)).out
-    assert (await person.types("dead", "replay", "--all", "--dry-run")).out == "1 match.\n"
+    assert (await person.types("dead", "replay", "--all", "--dry-run")).out == (
+        "This would replay 1 dead letter; nothing was done.\n"
+    )
     said = await person.types("dead", "replay", "--type", worker.type, "--per-second", "1000", "-y")
     (line,) = said.out.splitlines()  # no progress of a terminal glued before it
     assert line.startswith("replay "), said

@@ -131,7 +131,14 @@ def test_what_is_held_does_not_grow_with_the_text() -> None:
     "unit", [b'"' + b"\\n" * 30_000 + b'",', b" ", b'"a\\n",', b"[],", b"1e1,"]
 )
 def test_no_piece_takes_long(unit: bytes) -> None:
-    """Nor twice as long when it is twice as long: nothing is tried again and again."""
+    """Nor twice as long when it is twice as long: nothing is tried again and again.
+
+    The best of three: a machine that stands still is charged to whoever ran.
+    """
+    assert min(_longest_piece(unit) for _ in range(3)) < 1.0  # some 50 ms on a machine of its own
+
+
+def _longest_piece(unit: bytes) -> float:
     scan = PayloadScan(is_object=False)
     scan.feed(b"[")
     longest = 0.0
@@ -139,4 +146,4 @@ def test_no_piece_takes_long(unit: bytes) -> None:
         began = time.thread_time()
         scan.feed(piece)
         longest = max(longest, time.thread_time() - began)
-    assert longest < 1.0  # some 50 ms on a machine of its own
+    return longest

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -151,11 +152,15 @@ async def test_it_is_ready_when_its_first_hello_was_taken(desk: Desk) -> None:
             assert hello.wait_ms == 0, "the answer is not held back"
             first.transport.abort()
             _, second = await desk.calls.get()
-            said = [line["event"] for line in lines]
-            assert said == ["worker is not ready"]
+            assert _told(lines) == ["worker is not ready"]
             answer(second, wire.ExchangeReply(beat_ms=5000))
             await desk.calls.get()
-    assert [line["event"] for line in lines][1:] == ["worker ready", "limits are held by"]
+    assert _told(lines)[1:] == ["worker ready", "limits are held by"]
+
+
+def _told(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was logged, but for what is said of a machine that was slow meanwhile."""
+    return [line["event"] for line in lines if line["event"] != "event loop stood still"]
 
 
 async def test_types_that_are_refused_are_told_and_asked_for_again(

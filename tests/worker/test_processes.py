@@ -84,7 +84,8 @@ async def test_a_job_that_gets_no_process_goes_back(
     async with working(platform, **ODD) as life:
         await until(lambda: bool(platform.calls), life, "it says hello")
         monkeypatch.setattr(sys, "executable", NOBODY)
-        _kill_all(but=runners())
+        killed = _kill_all(but=runners())
+        await until(lambda: not any(map(_is_there, killed)), life, "their deaths are known")
         platform.leases = [lease(1, "lone", "long"), lease(2)]
         await until(lambda: len(platform.heard) == 2, life, "both are heard of")
     kinds = {job: one.kind for job, one in platform.heard.items()}
@@ -108,12 +109,20 @@ async def test_a_worker_that_can_run_nothing_hands_back_and_ends(
     assert platform.calls[-1].goodbye
 
 
-def _kill_all(but: Sequence[int] = ()) -> None:
+def _kill_all(but: Sequence[int] = ()) -> list[int]:
     """Runners and spares, also one that has not got its name yet; the keeper is this process."""
+    killed = []
     for pid in tree(os.getpid()):
         if pid not in but and _is_ours(pid) and name_of(pid) != "fairway-reaper":
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+    return killed
+
+
+def _is_there(pid: int) -> bool:
+    """Also as a zombie: whose parent has not heard of its death yet."""
+    return os.path.exists(f"/proc/{pid}")
 
 
 def _is_ours(pid: int) -> bool:
