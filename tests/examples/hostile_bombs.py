@@ -101,7 +101,8 @@ STUBBORN = [
             "    except OSError: pass\n" + ADD),
     Hostile("signals", "ignores every signal", PRELUDE +
             "for number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n"
-            "    except (OSError, ValueError): pass\nwhile True: pass\n", TIME),
+            "    except (OSError, ValueError): pass\nwhile True: pass\n", TIME,
+            cpu_seconds=1.0),
     Hostile("signals", "stops itself", PRELUDE + "os.kill(os.getpid(), signal.SIGSTOP)\n", TIME,
             cpu_seconds=0.1),
     Hostile("signals", "aborts", "#include <stdlib.h>\nint main(void) { abort(); }\n", ERROR,
