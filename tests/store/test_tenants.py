@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from fairway.core.tenant import TenantSettings
-from fairway.store.connections.database import Connection
+from fairway.store.connections.database import Connection, Database
 from fairway.store.registry.tenants import (
     Cluster,
     StoredKey,
@@ -18,6 +18,9 @@ from fairway.store.registry.tenants import (
     changed_keys,
     changed_tenants,
     found_cluster,
+    key_facts,
+    keys_used,
+    list_keys,
     read_key,
     revoke_key,
     revoked_keys,
@@ -92,3 +95,26 @@ async def test_a_tenant_key_names_its_tenant(connection: Connection) -> None:
     with pytest.raises(asyncpg.CheckViolationError, match="a_tenant_key_names_its_tenant"):
         await add_key(connection, StoredKey("k", "tenant", None, b"hash"))
     await add_key(connection, StoredKey("k", "worker", None, b"hash"))
+
+
+async def test_the_use_of_a_key_is_written_past_whoever_holds_it(
+    connection: Connection, database: Database
+) -> None:
+    for name in ("k1", "k2"):
+        await add_key(connection, StoredKey(name, "worker", None, b"hash"))
+    async with database.people() as other, other.transaction():
+        assert await key_facts(other, "k1") is not None  # held, as while it is rotated
+        await keys_used(connection, ["k1", "k2"])
+        listed = {
+            one.id: one.last_used_at for one in await list_keys(connection, "", 9, None, None)
+        }
+        assert listed["k1"] is None
+        assert listed["k2"] is not None
+    await keys_used(connection, ["k1", "k2"])
+    again = await _last_uses(connection)
+    assert again["k1"] is not None
+    assert again["k2"] == listed["k2"], "to a quarter of an hour"
+
+
+async def _last_uses(connection: Connection) -> dict[str, datetime | None]:
+    return {one.id: one.last_used_at for one in await list_keys(connection, "", 9, None, None)}

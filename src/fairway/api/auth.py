@@ -48,7 +48,7 @@ async def admit(scope: Scope, directory: Directory, endpoint: Endpoint) -> Princ
         whose = " or ".join(_WHOSE[key] for key in endpoint.keys)
         raise Forbidden(f"This needs {whose} key; yours is for something else.")
     if endpoint.permission not in principal.may:
-        has = ", ".join(sorted(principal.may))
+        has = ", ".join(sorted(principal.may)) or "none"
         raise Forbidden(
             f"This needs a key with the permission {endpoint.permission!r}; yours has {has}."
         )
@@ -71,19 +71,17 @@ def tenant_in_force(caller: Principal, directory: Directory) -> Tenant:
 
 def check_bounds(principal: Principal, hello: Hello) -> None:
     """A worker's key may be bound to pools and job types: it offers to run nothing else."""
-    beyond = sorted(set(hello.slots).difference(principal.pools or hello.slots))
-    if beyond:
+    pools, types = principal.pools, principal.types  # None: any
+    beyond = [] if pools is None else sorted(set(hello.slots).difference(pools))
+    if pools is not None and beyond:
         raise Forbidden(
-            f"This key serves the pools {', '.join(sorted(principal.pools or ()))}, not"
-            f" {', '.join(beyond)}.",
+            f"This key serves the pools {', '.join(sorted(pools))}, not {', '.join(beyond)}.",
             field="/hello/slots",
         )
-    offered = {one.name for one in hello.types}
-    beyond = sorted(offered.difference(principal.types or offered))
-    if beyond:
+    beyond = [] if types is None else sorted({one.name for one in hello.types}.difference(types))
+    if types is not None and beyond:
         raise Forbidden(
-            f"This key runs the job types {', '.join(sorted(principal.types or ()))}, not"
-            f" {', '.join(beyond)}.",
+            f"This key runs the job types {', '.join(sorted(types))}, not {', '.join(beyond)}.",
             field="/hello/types",
         )
 

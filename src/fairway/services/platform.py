@@ -411,6 +411,7 @@ class Platform:
             "store watch": self.store_watch.run_once,
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
+            "key uses": self.directory.write_uses,
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,

@@ -115,7 +115,6 @@ class Directory:
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
             revoked = set(await store.revoked_keys(connection, since))
-            await self._write_uses(connection)
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self._learn_tenant(tenant)
@@ -125,12 +124,17 @@ class Directory:
         if revoked:
             await self._forget_keys(revoked)
 
-    async def _write_uses(self, connection: Connection) -> None:
-        """Some a round: a use that is told a little later is no loss."""
+    async def write_uses(self, now_us: int) -> float:
+        """A loop of its own: a store that takes no write delays no news of a revoked key.
+
+        Some a round; a use that is told a little later, or not at all, is no loss.
+        """
         used = list(islice(self._used, USES_A_ROUND_MAX))
         if used:
-            await store.keys_used(connection, used)
+            async with self._database.background() as connection:
+                await store.keys_used(connection, used)
             self._used.difference_update(used)
+        return REFRESH_SECONDS
 
     async def _forget_keys(self, revoked: set[str]) -> None:
         for key_id in revoked:

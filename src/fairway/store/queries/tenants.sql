@@ -100,10 +100,15 @@ UPDATE api_keys SET expires_at = least(expires_at, :at) WHERE id = :id AND revok
 LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE
 
 -- name: keys_used
--- To the quarter of an hour: a key that is used all day is not written all day.
+-- To the quarter of an hour: a key that is used all day is not written all day. Servers that write
+-- the same keys pass each other by.
 UPDATE api_keys SET last_used_at = now()
-WHERE id = ANY(:ids::text[])
-  AND (last_used_at IS NULL OR last_used_at < now() - interval '15 minutes')
+WHERE id IN (
+    SELECT id FROM api_keys
+    WHERE id = ANY(:ids::text[])
+      AND (last_used_at IS NULL OR last_used_at < now() - interval '15 minutes')
+    FOR UPDATE SKIP LOCKED
+)
 
 -- name: read_key
 -- A key that is unknown, revoked or expired is simply not there.
