@@ -7,7 +7,8 @@ import sys
 
 LOOK = """
 import sys
-import fairway.cli.main, fairway.cli.serve, fairway.cli.up, fairway.cli.work, fairway.worker.runner
+import fairway.cli.main, fairway.cli.processes.serve, fairway.cli.processes.up
+import fairway.cli.processes.work, fairway.worker.runner
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("fairway.")}
 print(*sorted(rooms & {"rig", "bench", "lab"}))
 """

@@ -8,6 +8,7 @@ reservation_violations  slots of a reservation that others held
 floor_reached_seconds   from submission to a floor's first slot, pool full of short jobs
 victim_p99_ratio        pick-up p99 beside a neighbour's flood, over alone
 free_burst_p99_ratio    the same p99 with 100 000 free tenants bursting, over without them
+turns_made_again        of those two, because others disturbed them
 decision_cost_ratio     cost of a decision with 110 000 tenants over 1 000
 throughput_vs_fifo      the engine's rate with fair share over first come, first served
 """
@@ -20,6 +21,7 @@ from fairway.bench import against_fifo, decisions, neighbours, output, sharing
 from fairway.bench.output import Aim, part
 from fairway.bench.sharing import Shares
 from fairway.rig import foreign_load
+from fairway.rig.foreign_load import Spent
 from fairway.rig.verdict import judge
 
 SCALE_MIN = 0.5
@@ -28,8 +30,9 @@ ONLY_A_LOOK = f"with --scale below {SCALE_MIN:g} it was only a look"
 
 def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
     before = foreign_load.look()
-    figures, shares = output.measured(measure(scale))
-    load = foreign_load.foreign_load(before, foreign_load.look())
+    figures, shares, left_out = output.measured(measure(scale))
+    spent = foreign_load.passed(before, foreign_load.look())
+    load = foreign_load.foreign_load(foreign_load.without(spent, left_out))
     if plots is not None:
         from fairway.bench.fairness_plots import draw
 
@@ -44,8 +47,11 @@ def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
     return verdict.value
 
 
-async def measure(scale: float) -> tuple[dict[str, float], list[Shares]]:
-    """All parts; `scale` below 1 shortens them all, for a quick look."""
+async def measure(scale: float) -> tuple[dict[str, float], list[Shares], list[Spent | None]]:
+    """All parts; `scale` below 1 shortens them all, for a quick look.
+
+    Answers the figures, what plots show, and what passed while nothing was measured that counts.
+    """
     figures: dict[str, float] = {}
     kept: list[Shares] = []
     with part("100 backlogged tenants"):
@@ -67,14 +73,16 @@ async def measure(scale: float) -> tuple[dict[str, float], list[Shares]]:
         protected = await sharing.reserved_and_floor(16 * scale)
         figures |= protected._asdict()
     with part("neighbours"):
-        waits = await neighbours.waits(40 * scale, int(1_000_000 * scale), int(100_000 * scale))
-        figures["victim_p99_ratio"] = waits.with_neighbour_ms / waits.alone_ms
-        figures["free_burst_p99_ratio"] = waits.with_free_burst_ms / waits.with_neighbour_ms
-        figures |= {f"victim_p99_{name}": value for name, value in waits._asdict().items()}
+        turns = await neighbours.waits(40 * scale, int(1_000_000 * scale), int(100_000 * scale))
+        figures["victim_p99_ratio"] = turns.victim_ratio
+        figures["free_burst_p99_ratio"] = turns.free_burst_ratio
+        figures |= {f"victim_p99_{name}": ms for name, ms in turns.medians()._asdict().items()}
+        figures["turns_made_again"] = len(turns.left_out)
     with part("cost"):
         figures["decision_cost_ratio"], figures["decision_us"] = decisions.cost_ratio()
         figures["throughput_vs_fifo"] = await against_fifo.throughput_ratio(10_000, 4 * scale)
-    return {name: round(value, 4) for name, value in figures.items()}, kept
+    rounded = {name: round(value, 4) for name, value in figures.items()}
+    return rounded, kept, turns.left_out
 
 
 AIMS = {

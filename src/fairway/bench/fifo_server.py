@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.bench.first_come import FirstCome
-from fairway.cli import serve
+from fairway.cli.processes import serve
 
 if __name__ == "__main__":
     serve.run(FirstCome)

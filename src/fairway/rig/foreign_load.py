@@ -8,13 +8,16 @@ hypervisor gave to somebody else.
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from fairway.rig.usage import family_seconds, kernel_seconds
 
 SHARE_MAX = 0.05  # of all processors: beyond this, waits are others' doing as much as ours
 TICKS = os.sysconf("SC_CLK_TCK")
+
+Found = TypeVar("Found")
 
 
 class Spent(NamedTuple):
@@ -32,6 +35,10 @@ class ForeignLoad(NamedTuple):
 
     others: float
     stolen: float
+
+    @property
+    def whole(self) -> float:
+        return self.others + self.stolen
 
     @property
     def words(self) -> str:
@@ -60,19 +67,56 @@ def read(stat: str, ours: float, kernel: float) -> Spent | None:
     return Spent(whole, busy, stolen, ours, kernel)
 
 
-def foreign_load(before: Spent | None, after: Spent | None) -> ForeignLoad | None:
-    """Between two looks. None where time does not pass, as in a sandbox that counts nothing."""
+def passed(before: Spent | None, after: Spent | None) -> Spent | None:
+    """Between two looks."""
     if before is None or after is None:
         return None
-    spent = Spent(*(late - early for early, late in zip(before, after, strict=True)))
-    if spent.whole <= 0:
+    return Spent(*(late - early for early, late in zip(before, after, strict=True)))
+
+
+def without(spent: Spent | None, parts: Iterable[Spent | None]) -> Spent | None:
+    """What is left of a time when parts of it do not count."""
+    for part in parts:
+        spent = passed(part, spent)
+    return spent
+
+
+def foreign_load(spent: Spent | None) -> ForeignLoad | None:
+    """None where time does not pass, as in a sandbox that counts nothing."""
+    if spent is None or spent.whole <= 0:
         return None
     others = max(0.0, spent.busy - spent.ours - spent.kernel)
     return ForeignLoad(others / spent.whole, max(0.0, spent.stolen) / spent.whole)
 
 
+class Kept(NamedTuple, Generic[Found]):
+    found: list[Found]
+    left_out: list[Spent | None]  # what passed while those were made that are not among them
+
+
+async def undisturbed(
+    measure: Callable[[], Awaitable[Found]],
+    count: int,
+    look_at: Callable[[], Spent | None] = look,
+) -> Kept[Found]:
+    """So many measurements, and as many again at most for those that others disturbed.
+
+    Which are kept is decided by others' load alone, never by what was found.
+    """
+    made: list[tuple[float, Found, Spent | None]] = []
+    while len(made) < 2 * count and sum(busy <= SHARE_MAX for busy, _, _ in made) < count:
+        before = look_at()
+        found = await measure()
+        spent = passed(before, look_at())
+        load = foreign_load(spent)
+        made.append((load.whole if load else 0.0, found, spent))
+    order = sorted(range(len(made)), key=lambda at: made[at][0])
+    kept = sorted(order[:count])
+    return Kept([made[at][1] for at in kept], [made[at][2] for at in order[count:]])
+
+
 def doubts(load: ForeignLoad | None) -> list[str]:
     """Why a run cannot be judged; nothing when it can, or when nobody knows of any load."""
-    if load is None or load.others + load.stolen <= SHARE_MAX:
+    if load is None or load.whole <= SHARE_MAX:
         return []
     return [f"the machine was busy: {load.words}; {SHARE_MAX:.0%} in all are allowed"]
