@@ -1,0 +1,87 @@
+"""An act on many jobs at once: which jobs, what is done to them, and how far it has come.
+
+One concept for all of them: written down, worked off in bounded steps by the owner of the shard,
+shown with its progress, and abortable.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+from fairway.core.failure.dead_letter import DeadFilter
+from fairway.core.ids import PoolId, TenantId, TypeId
+from fairway.core.job import JobFilter
+from fairway.core.lifecycle import LIVE, State
+
+#: cancel: jobs that have not ended; replay and discard: dead letters.
+BulkAct: TypeAlias = Literal["cancel", "replay", "discard"]
+
+NOWHERE = "00000000-0000-0000-0000-000000000000"  # before every id
+
+
+class BulkFilter(NamedTuple):
+    """Which jobs; ids are bounds in time (`since` ≤ id < `before`). None does not narrow."""
+
+    before: str
+    since: str
+    states: list[int] | None = None
+    type: TypeId | None = None
+    pool: PoolId | None = None
+    tag: str | None = None
+    fingerprint: int | None = None
+
+    @property
+    def dead(self) -> DeadFilter:
+        """The same of dead letters."""
+        bounds = self.before, self.since
+        return DeadFilter(*bounds, self.type, self.pool, self.fingerprint, self.tag)
+
+    def live(self, limit: int, before: str | None = None) -> JobFilter:
+        """The same of jobs that have not ended, older than this one."""
+        states = [state.value for state in LIVE] if self.states is None else self.states
+        last = self.before if before is None else min(before, self.before)
+        return JobFilter(last, self.since, states, self.type, self.pool, limit, self.tag)
+
+
+class BulkAction(NamedTuple):
+    """An act on many, and how far it has come."""
+
+    id: str
+    tenant: TenantId
+    act: BulkAct
+    state: str  # running | done | aborted | failed
+    states: list[int] | None
+    type: TypeId | None
+    pool: PoolId | None
+    tag: str | None
+    fingerprint: int | None
+    since: str
+    before: str
+    payload: bytes | None
+    per_second: int
+    matched: int
+    done: int
+    skipped: int  # ended, or came back, by themselves before their turn
+    failed: int  # that the store refused to change
+    cursor: str
+    created_at: datetime
+    finished_at: datetime | None
+    error: str | None  # the store's last reason
+
+    @property
+    def wanted(self) -> BulkFilter:
+        narrow = self.states, self.type, self.pool, self.tag, self.fingerprint
+        return BulkFilter(self.before, self.since, *narrow)
+
+
+def first_cursor(act: BulkAct, wanted: BulkFilter) -> str:
+    """Where it begins: what waits longest runs next, so the newest is cancelled first; the dead
+    come back as they came."""
+    return wanted.before if act == "cancel" else NOWHERE
+
+
+def is_meant(act: BulkAct, states: list[int] | None) -> bool:
+    """Whether an act can be done to jobs in these states."""
+    possible = {state.value for state in LIVE} if act == "cancel" else {State.DEAD.value}
+    return states is None or set(states) <= possible

@@ -1,0 +1,33 @@
+"""One thing that happened, as a tenant reads it; and a notice, as the platform writes it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from fairway.core.ids import JobId, TenantId
+
+Fact: TypeAlias = str | int | float | bool | None
+
+
+class NewEvent(NamedTuple):
+    """A notice of the platform's own. What happens to a job is written where it happens."""
+
+    tenant: TenantId
+    kind: str  # one of `KINDS`
+    subject: str  # what it is about: a job type, a pool, a schedule
+    detail: str  # a sentence for people
+    job: JobId | None = None
+
+
+class Event(Struct, frozen=True):
+    """Small facts only: never a payload, a result or the text of an error."""
+
+    position: int  # 1, 2, 3 … within the tenant, without gaps
+    at: datetime  # by the store's clock
+    kind: str
+    job: str | None
+    subject: str  # the job's type, a pool, a schedule
+    data: dict[str, Fact]  # state, attempt, pool, ran_ms, due_at, detail: those that there are
