@@ -7,7 +7,7 @@ PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup up sandbox test soak properties hostile judge-soak check format bench lab lock clean
+.PHONY: help setup up sandbox test soak properties hostile events-soak judge-soak check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -38,13 +38,16 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 2 --reruns-delay 1
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
-	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py
+	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py
 
 properties: setup  ## Every property of the core and the wire with twenty times the examples, drawn at random
 	FAIRWAY_PROPERTY_EXAMPLES=20 $(BIN)/pytest -n 2 --timeout 3600 tests/core tests/wire tests/worker/exchange tests/services/sessions
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py
+
+events-soak: setup  ## The event log over 200 cut lines and servers that die: no event missed, none twice
+	$(BIN)/pytest -m slow tests/acceptance/test_event_lines.py
 
 judge-soak: setup sandbox  ## The judge against every hostile program at every level; a thousand submissions
 	$(BIN)/pytest -m slow tests/examples/test_hostile.py tests/examples/test_judge.py

@@ -17,6 +17,8 @@ if _typing.TYPE_CHECKING:  # spelt like this, or checkers do not know it
     from fairway.core.errors import NotFound as NotFound
     from fairway.core.errors import Refused as Refused
     from fairway.core.errors import Unavailable as Unavailable
+    from fairway.core.events.event import Event as Event
+    from fairway.core.events.event_gap import EventGap as EventGap
     from fairway.sdk.app import App as App
     from fairway.sdk.client.enqueue import BatchRefused as BatchRefused
     from fairway.sdk.client.failures import JobCancelled as JobCancelled
@@ -57,6 +59,9 @@ if _typing.TYPE_CHECKING:  # spelt like this, or checkers do not know it
     from fairway.sdk.limits import Limits as Limits
     from fairway.sdk.unique import Debounce as Debounce
     from fairway.sdk.unique import Unique as Unique
+    from fairway.sdk.webhooks import WebhookRefused as WebhookRefused
+    from fairway.sdk.webhooks import Webhooks as Webhooks
+    from fairway.sdk.webhooks import verify_webhook as verify_webhook
     from fairway.wire.run_logs import LogLine as LogLine
 else:  # unseen by type checkers: to them a misspelt name must stay a mistake
     _PLACES = {
@@ -64,6 +69,8 @@ else:  # unseen by type checkers: to them a misspelt name must stay a mistake
             "Conflict FairwayError Forbidden Gone InvalidRequest LimitReached NotFound "
             "Refused Unavailable"
         ),
+        "fairway.core.events.event": "Event",
+        "fairway.core.events.event_gap": "EventGap",
         "fairway.sdk.app": "App",
         "fairway.sdk.client.enqueue": "BatchRefused",
         "fairway.sdk.client.failures": (
@@ -87,6 +94,7 @@ else:  # unseen by type checkers: to them a misspelt name must stay a mistake
         "fairway.sdk.key_limits": "Limit Rate",
         "fairway.sdk.limits": "Limits",
         "fairway.sdk.unique": "Debounce Unique",
+        "fairway.sdk.webhooks": "WebhookRefused Webhooks verify_webhook",
         "fairway.wire.run_logs": "LogLine",
     }
     _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}

@@ -187,7 +187,7 @@ class Attacker:
         await self._post("/v1/jobs", {"type": "babble", "payload": {"megabytes": 20}}, "huge_words")
 
     async def slow_question(self) -> None:
-        await self._post("/v1/jobs/cancel", {"dry_run": True}, "slow_question")
+        await self._post("/v1/bulk-actions", {"act": "cancel", "dry_run": True}, "slow_question")
 
     async def refused_batch(self) -> None:
         jobs = [{"type": f"made.up.{secrets.token_hex(4)}", "payload": {}} for _ in range(50)]
@@ -207,7 +207,8 @@ class Attacker:
         await self._post("/v1/jobs/batch", {"jobs": jobs}, "very_many_streams")
 
     async def cancelled_page(self) -> None:
-        await self._post("/v1/jobs/cancel?type=made.up", {}, "cancelled_page")
+        wanted = {"act": "cancel", "filter": {"type": "made.up"}}
+        await self._post("/v1/bulk-actions", wanted, "cancelled_page")
 
     async def pause_and_resume(self) -> None:
         await self._post("/v1/pauses", {"pool": "medium"}, "pause_and_resume")

@@ -23,6 +23,7 @@ class Proxy:
         self.drop_reply = 0.0  # the part of replies that is lost
         self.drop_request = 0.0  # the part of requests that is lost
         self.fates: Counter[str] = Counter()
+        self.answered: list[tuple[Message, Message]] = []  # requests, and what came back
         self.url = ""
 
     async def open(self) -> None:
@@ -51,6 +52,8 @@ class Proxy:
             self.fates["request lost"] += 1
             return None
         reply = await self._ask(request)
+        if reply is not None:
+            self.answered.append((request, reply))
         if self._dice.random() < self.drop_reply:
             self.fates["reply lost"] += 1
             return None

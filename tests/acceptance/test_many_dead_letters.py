@@ -82,26 +82,26 @@ async def test_100_000_dead_letters(house: House, figures: dict[str, str]) -> No
     grouping, groups = await timed(house, "GET", "/v1/dead-letters/groups")
     assert [group["count"] for group in groups["groups"]] == [COUNT // CAUSES] * CAUSES
     assert [kind["count"] for kind in groups["types"]] == [COUNT]
-    counting, dry = await timed(
-        house, "POST", "/v1/dead-letters/replay?type=nap", json={"dry_run": True}
-    )
+    replay = {"act": "replay", "filter": {"type": "nap"}}
+    counting, dry = await timed(house, "POST", "/v1/bulk-actions", json=replay | {"dry_run": True})
     assert dry == {"matched": COUNT, "is_exact": True}
     assert max(listing, grouping, counting) < 5, (listing, grouping, counting)
 
     # A rate that is kept, and an abort that stops it.
     began = time.monotonic()
-    _, action = await timed(house, "POST", "/v1/dead-letters/replay", json={"per_second": 1000})
-    path = f"/v1/dead-letters/actions/{action['id']}"
+    _, action = await timed(house, "POST", "/v1/bulk-actions", json=replay | {"per_second": 1000})
+    path = f"/v1/bulk-actions/{action['id']}"
     await until_done(house, path, 2000)
-    _, aborted = await timed(house, "DELETE", path)
+    _, aborted = await timed(house, "POST", f"{path}/abort")
     took = time.monotonic() - began
     assert aborted["state"] == "aborted"
     assert aborted["done"] <= 1000 * took + 200
     assert await count(house, "state = 1") == aborted["done"]
 
     # The rest as fast as it goes; its server dies in the middle.
-    _, action = await timed(house, "POST", "/v1/dead-letters/replay", json={"per_second": 10_000})
-    path = f"/v1/dead-letters/actions/{action['id']}"
+    fast = replay | {"per_second": 10_000}
+    _, action = await timed(house, "POST", "/v1/bulk-actions", json=fast)
+    path = f"/v1/bulk-actions/{action['id']}"
     moved = await until_done(house, path, 10_000)
     assert moved["state"] == "running"
     _, owner_url = await house.book.owner()

@@ -123,8 +123,9 @@ class EnemyTenant:
     async def touch_many(self, number: int, value: Any) -> None:
         wishes: list[Any] = [{}, {"type": self._type(number)}, {"state": "queued"}, value]
         wish = wishes[number % 4]
-        for path in ("/v1/jobs/cancel", "/v1/dead-letters/replay", "/v1/dead-letters/discard"):
-            await self._say("POST", path, wish)
+        for act in ("cancel", "replay", "discard"):
+            body = {"act": act, "filter": wish, "all": True}
+            await self._say("POST", "/v1/bulk-actions", body)
 
     async def schedule(self, number: int, value: Any) -> None:
         path = f"/v1/schedules/{SCHEDULE}"

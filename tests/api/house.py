@@ -20,7 +20,7 @@ from typing import Any
 import httpx2
 import uvloop
 
-from fairway.cli.serve import serve
+from fairway.cli.processes.serve import serve
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings
 from fairway.services.platform import Platform
@@ -145,3 +145,15 @@ def problem(reply: httpx2.Response, status: int, code: str, pointer: str | None 
     if status in (429, 503):
         assert int(reply.headers["retry-after"]) >= 1
     return body
+
+
+async def first_events(client: httpx2.AsyncClient, count: int) -> list[dict[str, Any]]:
+    """The first of a tenant's log, once there are so many: they come a moment after the act."""
+    async with asyncio.timeout(30):
+        while True:
+            reply = await client.get(f"/v1/events?limit={count}")
+            assert reply.status_code == 200, reply.text
+            found: list[dict[str, Any]] = reply.json()["events"]
+            if len(found) == count:
+                return found
+            await asyncio.sleep(0.02)

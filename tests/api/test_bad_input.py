@@ -111,14 +111,12 @@ async def test_a_payload_over_its_limit_is_413(tenant: httpx2.AsyncClient) -> No
         ("POST", "/livez", "GET, HEAD"),
         ("DELETE", "/v1/tenants", "GET, HEAD, POST"),
         ("POST", "/docs", "GET, HEAD"),
-        ("GET", "/v1/jobs/cancel", "POST"),
-        ("PATCH", "/v1/jobs/cancel", "POST"),
+        ("GET", "/v1/jobs/wait", "POST"),
+        ("PATCH", "/v1/jobs/wait", "POST"),
         ("PATCH", "/v1/jobs/batch", "POST"),
-        ("DELETE", "/v1/dead-letters/actions", "GET, HEAD"),
+        ("DELETE", "/v1/bulk-actions", "GET, HEAD, POST"),
         ("DELETE", "/v1/dead-letters/groups", "GET, HEAD"),
-        ("GET", "/v1/dead-letters/discard", "POST"),
-        ("GET", "/v1/dead-letters/replay", "POST"),
-        ("OPTIONS", "/v1/dead-letters/replay", "POST"),
+        ("OPTIONS", "/v1/bulk-actions", "GET, HEAD, POST"),
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(

@@ -47,8 +47,8 @@ async def test_look_count_replay_discard(
     said = await person.types("dead", "replay", "--type", worker.type, "--per-second", "1000", "-y")
     (line,) = said.out.splitlines()  # no progress of a terminal glued before it
     assert line.startswith("replay "), said
-    assert line.endswith(": done, 1 done."), said
-    assert "replay" in (await person.types("dead", "actions")).out
+    assert line.endswith(": done, 1 of 1 done."), said
+    assert "replay" in (await person.types("bulk", "ls")).out
     assert (await person.types("restraints")).out == "Nothing is held back.\n"
     assert (await person.types("events")).out == "No events.\n"
 

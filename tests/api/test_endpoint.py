@@ -16,10 +16,10 @@ from fairway.api.endpoint import (
     path,
     query,
 )
-from fairway.wire.bulk import CancelMany
+from fairway.wire.bulk import WaitForJobs
 
 
-@Endpoint("POST /v1/things/{id}", keys=("tenant",), body=CancelMany, problems=("NOT_FOUND",))
+@Endpoint("POST /v1/things/{id}", keys=("tenant",), body=WaitForJobs, problems=("NOT_FOUND",))
 async def stop_all_things() -> None:
     """Stop them
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.api.house import House, open_house
-from tests.api.test_scopes import declared
+from tests.api.test_tenancy_matrix import declared
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 from tests.properties import FACTOR
 

@@ -83,7 +83,7 @@ async def test_a_store_that_takes_bytes_and_never_answers(
         caller.get("/v1/jobs?state=queued"),
         caller.get("/v1/usage"),
         caller.get("/v1/dead-letters/groups"),
-        caller.post("/v1/jobs/cancel", json={"dry_run": True}),
+        caller.post("/v1/bulk-actions", json={"act": "cancel", "dry_run": True}),
         caller.delete(location),
         caller.put("/v1/schedules/s", json={"cron": "0 3 * * *", "type": "brand.new"}),
         caller.get("/readyz"),
@@ -148,7 +148,8 @@ async def drop_others(connection: Connection) -> None:
     ("table", "method", "path", "body"),
     [
         ("jobs", "POST", "/v1/jobs", {"type": "work"}),
-        ("jobs", "GET", "/v1/usage", None),
+        ("usage_hours", "GET", "/v1/usage", None),
+        ("jobs", "GET", "/v1/usage/attempts", None),
         ("job_types", "GET", "/v1/jobs?type=never.seen", None),
     ],
 )

@@ -20,7 +20,7 @@ import sqlalchemy
 from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
-from tests.api.house import House
+from tests.api.house import House, first_events
 from tests.api.worker import HandWorker
 from tests.logins import login_of
 from tests.postgres import connected
@@ -203,10 +203,10 @@ async def test_what_is_no_job_is_told_as_an_event(shop: Shop, house: House) -> N
         fine = await fairway.sql.aenqueue(connection, shop.send, "b")
     assert (await fine.astatus()).state == "queued"
     async with house.caller(shop.app.settings.api_key) as caller:
-        (event,) = (await caller.get("/v1/events")).json()["events"]
-    assert event["kind"] == "committed_jobs_refused"
-    assert event["subject"] == handle.id
-    assert "UNKNOWN_POOL" in event["detail"]
+        (event,) = await first_events(caller, 1)
+    assert event["kind"] == "outbox.refused"
+    assert event["job"] == handle.id
+    assert "UNKNOWN_POOL" in event["data"]["detail"]
 
 
 async def test_a_job_that_was_rolled_back_is_told_in_words(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.data_folder import (
+from fairway.cli.processes.data_folder import (
     MARK,
     MARK_TEXT,
     close_to_others,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.program import fairway
+from tests.postgres import connected, in_thread
 
 from fairway.core.keys import ApiKey
 
@@ -22,3 +23,19 @@ def test_an_empty_database_is_made_ready_once(tmp_path: Path, empty_database_url
     assert "up to date" in again.err
     assert "`fairway operator-key` makes another" in again.err
     assert fairway(tmp_path, "init").err.startswith("fairway: Set FAIRWAY_DATABASE_URL,")
+    more = fairway(tmp_path, "operator-key", FAIRWAY_DATABASE_URL=empty_database_url)
+    second = ApiKey.parse(more.out.strip())
+    assert second is not None
+    lines = in_thread(_audited(empty_database_url))
+    assert [line[:3] for line in lines] == [
+        ("command", "add_key", key.id), ("command", "add_key", second.id),
+    ]  # fmt: skip
+    assert all(person and machine for *_, person, machine in lines)
+
+
+async def _audited(dsn: str) -> list[tuple[str, ...]]:
+    async with connected(dsn) as connection:
+        rows = await connection.fetch(
+            "SELECT actor, action, subject, actor_name, address FROM audit ORDER BY id"
+        )
+    return [tuple(row) for row in rows]

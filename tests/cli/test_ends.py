@@ -16,9 +16,9 @@ from tests.acceptance.house import free_port
 from tests.acceptance.processes import is_alive, send, tree, until
 from tests.api.house import NO_TLS
 
-from fairway.cli import companions
-from fairway.cli.companions import Companions, Stops, WorkerWishes
-from fairway.cli.local_keys import LocalKeys
+from fairway.cli.processes import companions
+from fairway.cli.processes.companions import Companions, Stops, WorkerWishes
+from fairway.cli.processes.local_keys import LocalKeys
 from fairway.runtime.settings import Settings
 
 APP = """

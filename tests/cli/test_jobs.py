@@ -48,16 +48,20 @@ def test_a_list_in_a_pipe_is_whole(run: Run, job: str) -> None:
 
 def test_many_are_cancelled_only_when_it_is_said_which(run: Run, job: str) -> None:
     assert sentence(run("jobs", "cancel-all")).startswith("Say which: a filter such as --type")
-    assert run("jobs", "cancel-all", "--dry-run").out.startswith("Matched: ")
+    assert run("jobs", "cancel-all", "--dry-run").out.startswith("This would cancel ")
     assert said(run("jobs", "show", job, "--json"))["state"] == "queued"
     refused = run("jobs", "cancel-all", "--type", "cli.work")
     assert (refused.status, job in refused.out) == (1, True)
     assert "Nobody can be asked here: say --yes" in refused.err
     assert said(run("jobs", "show", job, "--json"))["state"] == "queued"
     ended = run("jobs", "cancel-all", "--type", "cli.work", "--yes")
-    assert ended.out.endswith(" cancelled, 0 asked to stop.\n"), ended
+    assert ended.out.startswith("cancel "), ended
+    assert ": done, " in ended.out, ended
     assert said(run("jobs", "show", job, "--json"))["state"] == "cancelled"
-    assert run("jobs", "cancel-all", "--all", "--yes").out == "0 cancelled, 0 asked to stop.\n"
+    assert run("jobs", "cancel-all", "--all", "--yes").out.endswith(": done, 0 of 0 done.\n")
+    (first, *_) = said(run("bulk", "ls", "--json"))["actions"]
+    assert run("bulk", "show", first["id"]).out.endswith(": done, 0 of 0 done.\n")
+    assert "has ended already" in sentence(run("bulk", "abort", first["id"]))
 
 
 def test_a_wrong_filter_is_named(run: Run) -> None:

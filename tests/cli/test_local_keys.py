@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
+from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 
 KEYS = LocalKeys(url="http://127.0.0.1:1", api_key="a", worker_key="b", operator_key="c")
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 from tests.acceptance.processes import until
 
-from fairway.cli import signals
+from fairway.cli.processes import signals
 
 
 async def heard_of(*numbers: signal.Signals) -> list[str]:

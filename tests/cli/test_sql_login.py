@@ -40,6 +40,14 @@ async def test_a_login_hands_in_jobs_of_one_tenant_until_it_is_taken_back(
                 await owner.fetchval("SELECT fairway_enqueue($1)", REQUEST)
             again = fairway(tmp_path, "sql-login", "acme", login, "--remove", **given)
             assert (again.status, again.out) == (1, "")
+            await owner.execute("RESET SESSION AUTHORIZATION")
+            lines = await owner.fetch(
+                "SELECT action, subject, actor_kind, tenant FROM audit ORDER BY id"
+            )
+            assert [tuple(line) for line in lines] == [
+                ("add_sql_login", login, "command", 1),
+                ("remove_sql_login", login, "command", 1),
+            ], "what was refused has none"
         finally:
             await owner.execute("RESET SESSION AUTHORIZATION")
             await owner.execute(f'DROP OWNED BY "{login}"; DROP ROLE "{login}"')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from tests.cli.program import Run, said, sentence
 
 
@@ -18,6 +20,21 @@ def test_a_tenant_is_added_shown_and_changed(run: Run) -> None:
     assert said(run("tenants", "show", "umbrella", "--json")) == changed
     wrong = sentence(run("tenants", "set", "umbrella", "wieght=3"))
     assert wrong.startswith("There is no field 'wieght'; there are tier, weight, cap,")
+
+
+def test_a_tenant_is_suspended_deleted_and_restored(run: Run) -> None:
+    name = f"cli-{secrets.token_hex(4)}"
+    run("tenants", "add", name)
+    asked = sentence(run("tenants", "suspend", name, "--cancel-running"))
+    assert f"This suspends {name}; what shared workers run of it is cancelled." in asked
+    assert run("tenants", "suspend", name, "--reason", "No.", "-y").out == f"Suspended: {name}\n"
+    limits = said(run("limits", "--tenant", name, "--json"))
+    assert [one["reason"] for one in limits["held"]] == ["suspended"]
+    found = run("tenants", "ls", "--search", name, "--state", "suspended").out.splitlines()
+    assert [line.split()[:2] for line in found[-1:]] == [[name, "suspended"]]
+    assert run("tenants", "resume", name).out == f"Active again: {name}\n"
+    assert run("tenants", "delete", name, "--suspend", "-y").out.startswith(f"Deleted: {name};")
+    assert run("tenants", "restore", name).out.startswith(f"Restored, and suspended: {name};")
 
 
 def test_tiers_and_limits_are_shown(run: Run) -> None:

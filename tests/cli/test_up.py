@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.cli.program import fairway
 
-from fairway.cli.companions import Sources
+from fairway.cli.processes.companions import Sources
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.api.house import open_house
 from tests.cli.program import fairway
 
-from fairway.cli.work import APP_NOT_LOADED
+from fairway.cli.processes.work import APP_NOT_LOADED
 from fairway.runtime.random_ids import new_api_key
 from fairway.wire.messages import POOL_WORDS
 

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.house import free_port
 from tests.acceptance.processes import Program
 
-from fairway.cli.data_folder import postgres_folder
+from fairway.cli.processes.data_folder import postgres_folder
 from fairway.store.postgres.postmaster import read_pid_file
 
 QUICK = {"FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3"}

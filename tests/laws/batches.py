@@ -35,6 +35,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "key_tenants": [job.tenant for job in jobs],
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
         "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
+        "are_attempts": [True] * count, "ended_ats": [None] * count,
         "billed_us": [5] * count, "places": arrays.places(["(0,1)"] * count),
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
@@ -57,7 +58,7 @@ def _children(jobs: list[QueuedJob]) -> dict[str, Any]:
         "children": [1] * count, "children_ms": [at_ms] * count, "child_ids": born,
         "child_tenants": [job.tenant for job in jobs], "parents": [job.id for job in jobs],
         "timeouts_ms": [None] * count, "child_states": [1] * count, "payloads": [b"{}"] * count,
-        "not_afters": [None] * count, "on_lates": [None] * count,
+        "child_events": [None] * count, "not_afters": [None] * count, "on_lates": [None] * count,
         "child_limits": [None] * count, "child_tags": [None] * count,
         "child_metadata": [None] * count,
     }  # fmt: skip

@@ -19,7 +19,7 @@ HOT = {
     "services/dispatch/refiller.py", "services/workers/rescuer.py",
     "services/dispatch/fair_share_loop.py",
     "services/dispatch/backlog_reconciler.py", "services/scheduling/ticker.py",
-    "services/submit/outbox.py",
+    "services/submit/outbox.py", "services/events/sequencer.py",
     # groups: who comes meanwhile shares the next one
     "services/jobs/job_reader.py", "services/recording/row_writer.py",
     "services/submit/submission.py",
@@ -32,6 +32,7 @@ HOT = {
 
 PEOPLE = {
     # operators, and keys one at a time
+    "services/registry/tenant_states.py",
     "services/registry/tenants_and_keys.py", "services/registry/job_types.py",
     # workers, each in its place
     "services/object_storage/checkpoints.py",

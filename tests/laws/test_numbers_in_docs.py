@@ -11,8 +11,10 @@ import re
 import pytest
 from tests.laws.source import ROOT
 
+from fairway.api.events import conversation, socket
+from fairway.api.http import socket_protocol
 from fairway.api.jobs import events
-from fairway.cli import http
+from fairway.cli.processes import http
 from fairway.core import pool_classifier
 from fairway.core.failure import circuit_book, retry
 from fairway.core.failure.circuits import CircuitSettings
@@ -26,6 +28,7 @@ from fairway.core.pools import LONG, MEDIUM, SHORT
 from fairway.core.run import run_note
 from fairway.runtime import stalls
 from fairway.services import platform, shutdown
+from fairway.services.events import event_tails
 from fairway.services.maintenance import run_times
 from fairway.services.object_storage import uploads
 from fairway.services.sessions import session_table
@@ -181,6 +184,17 @@ SENTENCES = [
         "decisions/0013",
         f"all of a batch of up to {run_times.LARGE_BATCH}, one in"
         f" {WORDS[run_times.SAMPLE_STEP]} of a larger one",
+    ),
+    (
+        "EVENTS",
+        f"{conversation.SUBSCRIPTIONS_MAX} subscriptions, messages of up to"
+        f" {socket_protocol.MESSAGE_BYTES_MAX >> 10} KB",
+    ),
+    ("EVENTS", f"some {told(event_tails.EVENTS_PER_SECOND)} events a second"),
+    ("EVENTS", f"within {WORDS[int(socket.AUTHORIZE_SECONDS)]} seconds"),
+    (
+        "decisions/0053",
+        f"up to {event_tails.KEPT_OF_TENANT} events a tenant, {told(event_tails.KEPT_MAX)} in all",
     ),
 ]
 

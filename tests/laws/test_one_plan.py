@@ -50,12 +50,11 @@ HOT = [
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
     "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
-    "join_flow", "lock_needed", "read_result", "read_payloads",
+    "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
-    "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "slot_time",
-    "count_live_jobs",
+    "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "count_live_jobs",
 }  # fmt: skip
 ADDS = {"insert_job", "insert_jobs", "claim_and_insert", "insert_nothing"}
 

@@ -310,7 +310,7 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 
 def test_every_hot_statement_is_looked_at() -> None:
     upkeep = {"count_queued", "forget_keys", "live_sessions"}
-    upkeep |= {"list_jobs", "live_jobs", "count_live_jobs", "slot_time", "types_of_jobs"}
+    upkeep |= {"list_jobs", "live_jobs", "count_live_jobs", "types_of_jobs"}
     inserts = {
         "insert_job",
         "insert_jobs",

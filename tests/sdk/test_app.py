@@ -64,7 +64,7 @@ def test_a_misspelt_option_is_refused_when_the_program_runs(app: App) -> None:
     with pytest.raises(TypeError, match=r"plain.options has no option 'delayy'; did you mean de"):
         plain.options(delayy="1h")  # type: ignore[call-arg]
     with pytest.raises(
-        TypeError, match="has no option 'zz'; there are after, at, delay, exact, fair_key"
+        TypeError, match="has no option 'zz'; there are after, at, delay, events, exact, fair_key"
     ):
         plain.options(zz=1)  # type: ignore[call-arg]
 

@@ -55,9 +55,11 @@ PAGES = {
     "docs/POOLS": (SHOP, 2),
     "docs/SCHEDULES": (SHOP + REMINDERS, 3),
     "docs/TESTING": ("", 4),
+    "docs/WEBHOOKS": ("", 1),
 }
 ELSEWHERE = {
     "CELERY": "tests/acceptance/test_newsletter.py",
+    "EVENTS": "tests/api/events/test_page.py",
     "FLOWS": "tests/acceptance/test_newsletter.py",
     "FRAMEWORKS": "tests/sdk/test_frameworks_page.py",
     "LOGS": "tests/sdk/test_logs_page.py",

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fairway.core.events.event import Event
+from fairway.core.events.event_filter import EventFilter, parse_kinds
 from fairway.core.ids import Epoch, JobId, PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.lifecycle import State
@@ -83,7 +85,7 @@ def another_directory(
 ) -> Directory:
     """As another server has it, which runs nothing."""
 
-    async def nothing_goes_on(key_ids: Collection[str]) -> None:
+    async def nothing_goes_on(*told: Any) -> None:
         return None
 
     return Directory(
@@ -92,6 +94,7 @@ def another_directory(
         TypeNames(database),
         on_tenant=on_tenant,
         on_revoked=nothing_goes_on,
+        on_states=nothing_goes_on,
     )
 
 
@@ -254,6 +257,21 @@ async def open_pair(dsn: str, settings: Settings = QUICK) -> tuple[Platform, Pla
         pair.append(platform)
         await until(lambda: owns_all(pair[0]))
     return pair[0], pair[1]
+
+
+async def told_events(platform: Platform, tenant: Tenant, kinds: str = "") -> list[Event]:
+    """A tenant's log, with all that was written to it by now, the oldest first."""
+
+    async def is_all_moved() -> bool:
+        for shard in platform.dispatcher.terms():
+            platform.events.sequencer.written(shard)
+        await platform.events.sequencer.run_once(platform.clock.now_us())
+        async with platform.database.background() as connection:
+            return not await connection.fetchval("SELECT EXISTS (SELECT FROM event_inbox)")
+
+    await until(is_all_moved)
+    wanted = EventFilter(parse_kinds(kinds))
+    return (await platform.events.reader.following(tenant.id, wanted, 0, 1000)).events
 
 
 def holding(lease: Lease) -> Holding:

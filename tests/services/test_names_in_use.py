@@ -18,6 +18,7 @@ from tests.services.registry.test_type_name_expiry import (
     tick,
 )
 
+from fairway.core.audit import PLATFORM
 from fairway.core.ids import PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.tenant import Tenant
@@ -182,9 +183,9 @@ async def test_nothing_is_expected_any_more_of_a_type_that_was_let_go(
 
 
 async def test_nothing_is_expected_of_a_type_that_was_taken_back(platform: Platform) -> None:
-    found = await platform.registry.put_type("by.hand", TypeFacts(), "me")
+    found = await platform.registry.put_type("by.hand", TypeFacts(), PLATFORM)
     platform.dispatcher.shares[PoolId(1)].expect(found.id, 1000)
-    await platform.registry.take_back_type("by.hand", "me")
+    await platform.registry.take_back_type("by.hand", PLATFORM)
     assert found.id not in platform.dispatcher.shares[PoolId(1)]._estimates.by_type
 
 
@@ -192,10 +193,10 @@ async def test_a_type_that_is_put_while_another_server_takes_it_back_is_there(
     platform: Platform,
 ) -> None:
     await freeze(platform)  # it has not heard of that yet
-    found = await platform.registry.put_type("both", TypeFacts(), "me")
+    found = await platform.registry.put_type("both", TypeFacts(), PLATFORM)
     async with platform.database.background() as connection:
         assert await job_types.take_back_type(connection, found.id)
-    again = await platform.registry.put_type("both", TypeFacts(attempts_max=2), "me")
+    again = await platform.registry.put_type("both", TypeFacts(attempts_max=2), PLATFORM)
     assert (again.id, again.is_shared, again.facts.attempts_max) == (found.id, True, 2)
     assert not await is_let_go(platform, "both")
 
@@ -205,7 +206,7 @@ async def test_a_type_that_is_taken_back_during_a_hello_is_said_again(
 ) -> None:
     """Else the worker would run it for ever without its being registered."""
     await freeze(platform)
-    found = await platform.registry.put_type("x", TypeFacts(), "me")
+    found = await platform.registry.put_type("x", TypeFacts(), PLATFORM)
     async with platform.database.background() as connection:
         await type_names.name_for_tenant(connection, tenant.id, ["x"], by_worker=False)
     hand = await worker(platform, "x")
@@ -224,7 +225,7 @@ async def test_a_type_that_is_taken_back_during_a_hello_is_said_again(
     monkeypatch.setattr(reconciler, "greeted", slow)
     hello = asyncio.create_task(hand.say(hello=True))
     await is_there.wait()
-    await platform.registry.take_back_type("x", "me")
+    await platform.registry.take_back_type("x", PLATFORM)
     gate.set()
     assert await hello is None, "it must say hello again"
     assert await hand.say(hello=True) is not None
@@ -237,10 +238,10 @@ async def test_a_type_that_is_being_named_is_taken_back_and_stays_in_use(
 ) -> None:
     """Whoever takes it back waits for the row, and must not decide by what it saw before."""
     await freeze(platform)
-    found = await platform.registry.put_type("x", TypeFacts(), "me")
+    found = await platform.registry.put_type("x", TypeFacts(), PLATFORM)
     async with connected(database_url) as connection, connection.transaction():
         await type_names.name_for_tenant(connection, tenant.id, ["x"], by_worker=False)
-        taking = asyncio.create_task(platform.registry.take_back_type("x", "me"))
+        taking = asyncio.create_task(platform.registry.take_back_type("x", PLATFORM))
         await somebody_stands(connection, "fairway-people")
     await taking
     assert not await is_let_go(platform, "x")

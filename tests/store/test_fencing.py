@@ -26,14 +26,16 @@ from tests.store.rows import (
 )
 
 from fairway.core.backlog.streams import key_of
-from fairway.core.failure.dead_letter import Action, DeadFilter
+from fairway.core.bulk import BulkAction, BulkFilter
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import LOWEST_JOB_ID, Epoch, JobId, PoolId, TenantId, Term, unix_ms_of
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
+from fairway.core.webhooks.webhook import WebhookKey
 from fairway.runtime.random_ids import session_key
 from fairway.store import (
-    dead_letter_actions,
+    bulk_actions,
     dead_letters,
     fair_share,
     leadership,
@@ -44,12 +46,16 @@ from fairway.store import (
     schedules,
     submissions,
 )
+from fairway.store.bulk_actions import NewAction, Step
 from fairway.store.connections.database import Connection
-from fairway.store.dead_letter_actions import NewAction, Step
+from fairway.store.events import inbox
+from fairway.store.events.log import add_notices
 from fairway.store.fair_share import Debt
 from fairway.store.outcomes import Settlement, Success
 from fairway.store.promotion import LateJob
 from fairway.store.sql import load
+from fairway.store.webhooks import deliveries
+from fairway.store.webhooks.deliveries import NewDelivery
 
 Write = Callable[[Connection, Term, "Scene"], Coroutine[Any, Any, Any]]
 HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -66,7 +72,7 @@ class Scene(NamedTuple):
     due: QueuedJob
     late: QueuedJob  # queued, and past its last moment
     dead: QueuedJob
-    action: Action  # on dead letters
+    action: BulkAction  # on dead letters
     committed: str  # a job that waits in the outbox
 
 
@@ -143,13 +149,13 @@ async def discard(connection: Connection, term: Term, scene: Scene) -> Any:
 
 
 async def move_action(connection: Connection, term: Term, scene: Scene) -> Any:
-    step = Step(1, scene.dead.id, is_over=True)
-    return await dead_letter_actions.move(connection, SHARD, term, scene.action, step)
+    step = Step(1, 0, 0, scene.dead.id, is_over=True)
+    return await bulk_actions.move(connection, SHARD, term, scene.action, step)
 
 
 async def fail_action(connection: Connection, term: Term, scene: Scene) -> Any:
-    running = dead_letter_actions.RunningAction(TenantId(1), scene.action.id, 1)
-    return await dead_letter_actions.fail(connection, SHARD, term, running, "why")
+    running = bulk_actions.RunningAction(TenantId(1), scene.action.id, "discard", 1)
+    return await bulk_actions.fail(connection, SHARD, term, running, "why")
 
 
 async def owe(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -175,6 +181,19 @@ async def take_committed(connection: Connection, term: Term, scene: Scene) -> An
     return await outbox.take_waiting(connection, SHARD, term, TenantId(1), ids)
 
 
+async def put_events_in_order(connection: Connection, term: Term, scene: Scene) -> Any:
+    return await inbox.move_events(connection, SHARD, term, [TenantId(1)], 10)
+
+
+async def write_deliveries_down(connection: Connection, term: Term, scene: Scene) -> Any:
+    key = WebhookKey(SHARD, TenantId(1), scene.queued.id)
+    async with connection.transaction():
+        if await deliveries.hold_term(connection, SHARD, term) is None:
+            return False
+        await deliveries.write_deliveries(connection, key, [NewDelivery(1, "job.late", b"{}")])
+    return True
+
+
 #: By the statement that each is about.
 WRITES: dict[str, list[Write]] = {
     "record_successes": [succeed],
@@ -196,6 +215,8 @@ WRITES: dict[str, list[Write]] = {
     "forget_debts": [pay],
     "hold_shard": [tick],
     "take_waiting": [take_committed],
+    "move_events": [put_events_in_order],
+    "hold_term": [write_deliveries_down],
 }
 each_write = pytest.mark.parametrize(
     "write",
@@ -235,23 +256,25 @@ async def scene(connection: Connection) -> Scene:
     await connection.execute(
         "INSERT INTO outbox (shard, tenant, id, request) VALUES ($1, 1, $2, '{}')", SHARD, committed
     )
+    await add_notices(connection, [NewEvent(TenantId(1), "job.late", "work", "late")])
     return Scene(
         Term(term), queued, place, running, lease.epoch, due, late, dead, action, committed
     )
 
 
-async def act(connection: Connection) -> Action:
-    wanted = DeadFilter(before=HIGHEST, since=LOWEST_JOB_ID)
+async def act(connection: Connection) -> BulkAction:
+    wanted = BulkFilter(before=HIGHEST, since=LOWEST_JOB_ID)
     begun = NewAction(session_key(), "discard", wanted, None, 10, 1)
-    await dead_letter_actions.begin(connection, SHARD, TenantId(1), begun)
-    action = await dead_letter_actions.read(connection, SHARD, TenantId(1), begun.id)
+    await bulk_actions.begin(connection, SHARD, TenantId(1), begun)
+    action = await bulk_actions.read(connection, SHARD, TenantId(1), begun.id)
     assert action is not None
     return action
 
 
 async def rows(connection: Connection, scene: Scene) -> list[Any]:
     """All that an owner writes."""
-    tables = ("jobs", "fair_share", "dead_letter_actions", "outbox")
+    tables = ("jobs", "fair_share", "bulk_actions", "outbox", "event_inbox", "event_heads",
+              "webhook_deliveries")  # fmt: skip
     found = [await connection.fetch(f"SELECT * FROM {name} ORDER BY {name}") for name in tables]
     return [tuple(row) for table in found for row in table]
 

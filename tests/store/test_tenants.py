@@ -44,7 +44,8 @@ async def test_the_first_server_founds_the_cluster_and_the_rest_join(
 async def test_a_name_is_one_tenants(connection: Connection) -> None:
     tenant = await add_tenant(connection, "acme", TenantSettings("pro", 7, 9))
     assert tenant is not None
-    assert tenant[1:] == ("acme", 7, 9, "pro", "", 10, None, 10_000, 100_000, ())
+    assert tenant[1:12] == ("acme", 7, 9, "pro", "", 10, None, 10_000, 100_000, False, ())
+    assert tenant[12:] == ("active", "", False, None)
     assert await add_tenant(connection, "acme") is None
     with pytest.raises(asyncpg.CheckViolationError):
         await add_tenant(connection, "ACME!")

@@ -64,6 +64,8 @@ OLD_WORDS = (
 )
 
 Rows = dict[str, list[str]]
+#: Tables that have another name since.
+RENAMED = {"dead_letter_actions": "bulk_actions"}
 
 
 @pytest.fixture
@@ -78,6 +80,12 @@ async def old(
         await connection.execute(ROWS)
         await add_jobs(connection, *(new_job(tenant=t) for t in (OURS, THEIRS) for _ in range(3)))
         yield connection
+
+
+def now_called(tables: dict[str, list[str]]) -> dict[str, list[str]]:
+    found = {RENAMED.get(table, table): names for table, names in tables.items()}
+    acts = ["act" if name == "kind" else name for name in found["bulk_actions"]]
+    return found | {"bulk_actions": acts}
 
 
 async def columns(connection: Connection) -> dict[str, list[str]]:
@@ -108,7 +116,8 @@ async def test_every_row_comes_through_and_the_wall_stands(
     before = await content(old, tables)
     assert [table for table, rows in before.items() if not rows] == []
     assert await migrate_at(empty_database_url) == SINCE
-    assert await content(old, tables) == before
+    tables = now_called(tables)
+    assert await content(old, tables) == {RENAMED.get(t, t): rows for t, rows in before.items()}
     house = await old.fetch("SELECT name FROM job_types WHERE shared ORDER BY name")
     by_hand = await old.fetch("SELECT name FROM job_types WHERE by_hand")
     assert ([row[0] for row in house], [row[0] for row in by_hand]) == (["work"], ["by.hand"])

@@ -51,6 +51,7 @@ class Platform:
 
     def __init__(self) -> None:
         self.judge: Judge = lambda request: 200
+        self.codes = {413: "PAYLOAD_TOO_LARGE", 500: "INTERNAL", 503: "NO_ROOM"}  # of what it says
         self.leases: list[wire.Lease] = []  # go out with the next reply to one who takes work
         self.heard: dict[str, wire.Report] = {}  # job → what was taken
         self.calls: list[wire.ExchangeRequest] = []
@@ -85,9 +86,7 @@ class Platform:
         self.calls.append(request)
         status = self.judge(request)
         if status != 200:
-            code = {413: "PAYLOAD_TOO_LARGE", 500: "INTERNAL", 503: "NO_ROOM"}.get(
-                status, "INVALID_REQUEST"
-            )
+            code = self.codes.get(status, "INVALID_REQUEST")
             problem = {"status": status, "code": code, "detail": "This is not to be taken."}
             return status, msgspec.json.encode(problem)
         taken = [report for report in request.reports if self.takes(report)]

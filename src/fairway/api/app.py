@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from fairway.api.auth import GIVEN, admit, platform_of
 from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
+from fairway.api.events.socket import EventSocket
 from fairway.api.hot_paths import HotPaths
 from fairway.api.http.asgi import (
     BODY_RESERVATION,
@@ -37,6 +38,7 @@ from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
+from fairway.api.origin import REQUEST_ID
 from fairway.api.peers import RUNS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
@@ -60,6 +62,7 @@ class Api:
         self._hot = HotPaths(Edge(platform, self.relay))
         self._cold_routes = _ColdRoutes(platform, self.relay)
         self._outbox = OutboxDoor(platform)
+        self._socket = EventSocket(platform)
 
     async def close(self) -> None:
         """What goes on beside requests ends."""
@@ -68,7 +71,7 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._cold_routes(scope, receive, send)
+            await self._socket(scope, receive, send)
             return
         try:
             await self._route(scope, receive, send)
@@ -127,6 +130,8 @@ def _route(endpoint: Endpoint) -> Route:
         if endpoint.keys:
             await admit(request.scope, platform_of(request).directory, endpoint)
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
+        if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
+            reply.headers["x-request-id"] = request.scope[REQUEST_ID]
         return reply
 
     return Route(endpoint.path, answer, methods=[endpoint.method])
@@ -160,7 +165,7 @@ class _ColdRoutes(Starlette):
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, FairwayError)
-    status, body, headers = problem_reply(error)
+    status, body, headers = problem_reply(error, request.scope.get(REQUEST_ID, ""))
     return Response(body, status, headers={k.decode(): v.decode() for k, v in headers})
 
 

@@ -10,11 +10,14 @@ from starlette.requests import Request
 from fairway.api.endpoint import Endpoint, KeyScope
 from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
+from fairway.api.origin import origin_of
+from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Directory, Principal
+from fairway.services.registry.principal import Principal
+from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire.exchange import Hello
 
 CALLER = "fairway.caller"  # in a scope: who was admitted
@@ -24,14 +27,12 @@ def _unauthenticated(message: str) -> Forbidden:
     return Forbidden(message, code="UNAUTHENTICATED")
 
 
-async def principal_of(scope: Scope, directory: Directory) -> Principal:
-    """Who holds the key of this request. A wrong key and an unknown one look the same."""
-    value = header(scope, b"authorization")
-    if value is None:
-        raise _unauthenticated("Send your API key as `Authorization: Bearer fw_…`.")
-    scheme, _, text = value.decode("latin-1").partition(" ")
-    if scheme.lower() != "bearer" or not text:
-        raise _unauthenticated("The Authorization header must be `Bearer fw_…`.")
+async def principal_of(scope: Scope, directory: Directory, shown: str | None = None) -> Principal:
+    """Who holds the key of this request. A wrong key and an unknown one look the same.
+
+    `shown`: a key that came by another way than the header.
+    """
+    text = _key_in_header(scope) if shown is None else shown
     principal = directory.known(text) or await directory.authenticate(text, _address(scope))
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
@@ -41,9 +42,21 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
     return principal
 
 
-async def admit(scope: Scope, directory: Directory, endpoint: Endpoint) -> Principal:
+def _key_in_header(scope: Scope) -> str:
+    value = header(scope, b"authorization")
+    if value is None:
+        raise _unauthenticated("Send your API key as `Authorization: Bearer fw_…`.")
+    scheme, _, text = value.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer" or not text:
+        raise _unauthenticated("The Authorization header must be `Bearer fw_…`.")
+    return text
+
+
+async def admit(
+    scope: Scope, directory: Directory, endpoint: Endpoint, shown: str | None = None
+) -> Principal:
     """Who asks, if their key is of a kind that the endpoint takes and may do what it does."""
-    principal = await principal_of(scope, directory)
+    principal = await principal_of(scope, directory, shown)
     if principal.scope not in endpoint.keys:
         whose = " or ".join(_WHOSE[key] for key in endpoint.keys)
         raise Forbidden(f"This needs {whose} key; yours is for something else.")
@@ -100,6 +113,14 @@ def caller_of(request: Request) -> Principal:
     return caller
 
 
+def actor_of(request: Request) -> Actor:
+    """The same, as the audit names them."""
+    caller, platform = caller_of(request), platform_of(request)
+    kind: ActorKind = "operator" if caller.scope == "operator" else "tenant"
+    origin = origin_of(request.scope, platform.cluster.secret, platform.settings.trusted_proxies)
+    return Actor(caller.key_id, caller.name, kind, *origin)
+
+
 def tenant_of(request: Request) -> Tenant:
     return tenant_in_force(caller_of(request), platform_of(request).directory)
 
@@ -110,6 +131,7 @@ GIVEN: dict[str, Callable[[Request], Any]] = {
     "platform": platform_of,
     "principal": caller_of,
     "tenant": tenant_of,
+    "actor": actor_of,
 }
 
 

@@ -2,7 +2,7 @@
 
 `@Endpoint(...)` stands above a handler. Its route, `Allow`, the keys it takes, `/openapi.json` and
 `/docs` come from that; its name is the handler's, its summary and text are the handler's docstring.
-A function is given what its parameters name: `request`, `platform`, `tenant` or `principal`.
+A function is given what its parameters name: `request`, `platform`, `tenant`, `principal`, `actor`.
 The messages it takes and gives are described by `fairway.wire`. Nothing here answers a request.
 """
 
@@ -32,7 +32,13 @@ OF_EVERY_BODY = (
     "UNSUPPORTED_MEDIA_TYPE",
     "REQUEST_TIMEOUT",
 )
-OF_EVERY_KEY = ("UNAUTHENTICATED", "FORBIDDEN", "TOO_MANY_WRONG_KEYS", "UNAVAILABLE")
+OF_EVERY_KEY = (
+    "UNAUTHENTICATED",
+    "FORBIDDEN",
+    "TENANT_SUSPENDED",
+    "TOO_MANY_WRONG_KEYS",
+    "UNAVAILABLE",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class Endpoint:
     body_example: Any = None
     reply: Reply | None = None  # the good one
     replies: tuple[Reply, ...] = ()  # all good ones; said where there are several
+    messages: tuple[type[Struct], ...] = ()  # that a client sends on a socket
     problems: tuple[str, ...] = ()  # codes; those of all bodies and keys are added
     is_public: bool = True  # else a page for people, or an address that is handed out
     handler: Any = None

@@ -27,7 +27,6 @@ from fairway.wire.messages import TAG_PATTERN
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
-_KIND = re.compile(r"[a-z_]{1,64}")
 HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 #: The filters of lists and of actions on many, as they are told.
@@ -97,14 +96,6 @@ def words(text: str, field: str, known: Collection[str]) -> list[str]:
                 f"There is no {field} {one[:64]!r}; there are {', '.join(known)}.", field=field
             )
     return found
-
-
-def event_kind(text: str | None) -> str | None:
-    if text is not None and not _KIND.fullmatch(text):
-        raise InvalidRequest(
-            "A kind of event is a word such as dependency_circuit_open.", field="kind"
-        )
-    return text
 
 
 def pool(name: str | None, pools: PoolTable) -> PoolId | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
+from fairway.api.origin import ORIGIN, SECRET, passing_on
 from fairway.api.peers import Peers, asked_jobs, cluster_lines, encode_runs
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
@@ -35,7 +36,6 @@ from fairway.services.platform import Platform
 log = logger("relay")
 
 RELAYED = b"x-fairway-relayed"
-SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
 HINTS_REST_SECONDS = 60.0  # unless there is news
@@ -56,9 +56,10 @@ KEPT = frozenset(
         b"idempotent-replayed",
         b"ratelimit",
         b"ratelimit-policy",
+        b"x-request-id",
     }
 )
-#: Headers of a request that are about the caller's own connection.
+#: Headers of a request that are about the caller's own connection, or that we say ourselves.
 NOT_PASSED_ON = frozenset(
     {
         b"host",
@@ -71,6 +72,8 @@ NOT_PASSED_ON = frozenset(
         b"upgrade",
         b"expect",
         b"accept-encoding",
+        ORIGIN,
+        SECRET,
     }
 )
 
@@ -110,7 +113,10 @@ class Relay:
         slots = self._staff_slots if tenant is None else self._slots
         async with slots.held(tenant):
             client = self._peers.client(url, for_staff=tenant is None)
-            reply = await self._while_owner(url, shard, _ask(client, scope, body))
+            told = passing_on(
+                scope, self._platform.cluster.secret, self._platform.settings.trusted_proxies
+            )
+            reply = await self._while_owner(url, shard, _ask(client, scope, body, told))
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
 
@@ -227,7 +233,9 @@ def _query(scope: Scope) -> str:
     return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
 
 
-async def _ask(client: HttpClient, scope: Scope, body: bytes) -> Reply:
+async def _ask(
+    client: HttpClient, scope: Scope, body: bytes, told: Iterable[tuple[bytes, bytes]]
+) -> Reply:
     method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the caller's has no body
     lines = head_lines(
         {
@@ -235,6 +243,7 @@ async def _ask(client: HttpClient, scope: Scope, body: bytes) -> Reply:
             for name, value in ((RELAYED, b"1"), *reversed(scope["headers"]))  # the first counts
             if name not in NOT_PASSED_ON
         }
+        | {name.decode("latin-1"): value.decode("latin-1") for name, value in told}
     )
     return await client.call(
         method, quote(scope["path"]) + _query(scope), body, CALL_SECONDS_MAX, lines

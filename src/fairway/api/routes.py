@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from types import ModuleType
 
+from fairway.api.billing import prices, spend_caps, statements, usage
 from fairway.api.endpoint import Endpoint, endpoints_of
+from fairway.api.events import event_log, socket, stream
 from fairway.api.jobs import (
-    bulk,
-    dead_letter_actions,
+    bulk_actions,
     dead_letters,
     events,
     explain,
@@ -27,8 +28,18 @@ from fairway.api.jobs import (
     uploads,
     wait_many,
 )
-from fairway.api.operators import health, keys, pauses, pools_and_types, tenants
+from fairway.api.operators import (
+    audit,
+    health,
+    keys,
+    limits,
+    pauses,
+    pools_and_types,
+    tenant_states,
+    tenants,
+)
 from fairway.api.operators import workers as workers_list
+from fairway.api.webhooks import webhooks
 from fairway.api.workers import checkpoints, exchange, payloads, run_logs
 
 
@@ -49,7 +60,10 @@ GROUPS = (
     Group(
         "Jobs",
         "Submit work and hear what became of it. These need a tenant's key.",
-        (submit, submit_batch, listing, jobs, uploads, bulk, wait_many, events, explain, job_logs),
+        (
+            *(submit, submit_batch, listing, jobs, uploads, wait_many, events, explain),
+            *(job_logs, bulk_actions),
+        ),
     ),
     Group(
         "Flows",
@@ -62,9 +76,24 @@ GROUPS = (
         (schedules,),
     ),
     Group(
+        "Webhooks",
+        "Events of your log, sent to receivers of your own. These need a tenant's key.",
+        (webhooks,),
+    ),
+    Group(
         "Failures",
         "What failed for good, and what holds failing jobs back. These need a tenant's key.",
-        (dead_letters, dead_letter_actions, restraints),
+        (dead_letters, restraints),
+    ),
+    Group(
+        "Events",
+        "A log of what happened, in order, to be followed. These need a tenant's key.",
+        (event_log, stream, socket),
+    ),
+    Group(
+        "Usage and prices",
+        "What was used, what a month came to, what may be spent. A tenant's or an operator's key.",
+        (usage, statements, prices, spend_caps),
     ),
     Group(
         "Workers",
@@ -75,7 +104,7 @@ GROUPS = (
         "Operators",
         "Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
         " `fairway up` shows when it makes it and keeps in `client.json` of its data folder.",
-        (tenants, pauses, pools_and_types, keys),
+        (tenants, tenant_states, limits, pauses, pools_and_types, keys, audit),
     ),
     Group("Machines", "Health and metrics. These need no key.", (health,)),
 )

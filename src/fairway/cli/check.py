@@ -68,7 +68,7 @@ def _say_limits() -> None:
 
 
 def _inspect(settings: Settings) -> list[Finding]:
-    from fairway.cli.data_folder import postgres_folder
+    from fairway.cli.processes.data_folder import postgres_folder
 
     if settings.database_url is not None:
         return _waited_for(_inspect_both(settings.database_url, settings))

@@ -6,10 +6,14 @@ a key. `init` is safe to repeat, starts nothing, and makes a key only where no o
 
 from __future__ import annotations
 
+import getpass
 import os
+import platform
 import sys
+from typing import Any
 
-from fairway.cli.data_folder import postgres_folder
+from fairway.cli.processes.data_folder import postgres_folder
+from fairway.core.audit import Act, Actor
 from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.runtime.settings import Settings, load
 
@@ -58,10 +62,8 @@ def init(*, database_url: str | None = None) -> None:
 
 async def _prepared(dsn: str, row_security: bool) -> str | None:
     """The first operator's key, or None where there is one already."""
-    from fairway.runtime.random_ids import new_api_key
     from fairway.store.connections.hosts import connect_for_once
     from fairway.store.registry import tenants
-    from fairway.store.registry.tenants import NewKeyFacts, StoredKey
     from fairway.store.schema.migrate import migrate_at
 
     applied = await migrate_at(dsn, _tell, roles=row_security)
@@ -72,12 +74,37 @@ async def _prepared(dsn: str, row_security: bool) -> str | None:
             await tenants.lock_operators(connection)
             if await tenants.list_keys(connection, "", 1, "operator", None):
                 return None
-            key = new_api_key("operator")
-            stored = StoredKey(key.id, key.scope, None, key.secret_hash)
-            await tenants.add_key(connection, stored, NewKeyFacts("fairway init"))
+            return await _added(connection, "init", "fairway init")
     finally:
         await connection.close()
+
+
+async def _added(connection: Any, command: str, name: str) -> str:
+    """A new operator's key, and its line in the audit. Inside a transaction."""
+    from fairway.runtime.random_ids import new_api_key
+    from fairway.store.registry import tenants
+    from fairway.store.registry.tenants import StoredKey
+
+    key = new_api_key("operator")
+    stored = StoredKey(key.id, key.scope, None, key.secret_hash, name=name)
+    await tenants.add_key(connection, stored)
+    said = {"scope": key.scope, "name": name, "command": command}
+    await _audited(connection, Act("add_key", key.id, after=said))
     return key.text
+
+
+async def _audited(connection: Any, act: Act) -> None:
+    """By whoever may write to the tables, on this machine."""
+    from fairway.services.registry.audit_log import USUAL_LOG
+
+    await USUAL_LOG.add(connection, Actor("command", _person(), "command", platform.node()), act)
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as containers have
+        return str(os.getuid())
 
 
 def _tell(text: str) -> None:
@@ -108,22 +135,18 @@ def operator_key(*, database_url: str | None = None) -> None:
 async def _make(dsn: str) -> str:
     import asyncpg
 
-    from fairway.runtime.random_ids import new_api_key
     from fairway.store.connections.hosts import connect_for_once
-    from fairway.store.registry import tenants
-    from fairway.store.registry.tenants import StoredKey
 
-    key = new_api_key("operator")
     connection = await connect_for_once(dsn, "fairway-keys")
     try:
-        await tenants.add_key(connection, StoredKey(key.id, key.scope, None, key.secret_hash))
+        async with connection.transaction():
+            return await _added(connection, "operator-key", "")
     except asyncpg.UndefinedTableError:
         raise Unavailable(
             "There is no Fairway in this database yet: `fairway init` makes it ready."
         ) from None
     finally:
         await connection.close()
-    return key.text
 
 
 def sql_login(
@@ -170,9 +193,13 @@ async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
     from fairway.store.registry.sql_logins import allow_login, forbid_login, may_create
 
     connection = await connect_for_once(dsn, "fairway-logins")
+    act = Act("remove_sql_login" if remove else "add_sql_login", login, after={"tenant": tenant})
     try:
-        is_done = await (forbid_login if remove else allow_login)(connection, login, tenant)
-        if is_done and not remove and await may_create(connection, login):
+        async with connection.transaction():
+            whose = await (forbid_login if remove else allow_login)(connection, login, tenant)
+            if whose is not None:
+                await _audited(connection, act._replace(tenant=whose))
+        if whose is not None and not remove and await may_create(connection, login):
             sys.stderr.write(CREATES.format(login=login))
     except asyncpg.UndefinedObjectError:
         raise NotFound(
@@ -189,6 +216,6 @@ async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
         ) from None
     finally:
         await connection.close()
-    if not is_done:
+    if whose is None:
         what = f"{login} hands in no jobs of {tenant}" if remove else f"There is no tenant {tenant}"
         raise NotFound(f"{what}; nothing was changed.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +10,15 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
+from fairway.cli.bulk import Wish, act_on_many
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.job_text import told
 from fairway.cli.terminal.moments import age, past, span
-from fairway.cli.terminal.output import Column, Yes, agreed, is_terminal, say, show_table
+from fairway.cli.terminal.output import Column, Yes, show_table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="dead", help="Look at dead letters, replay or discard them.")
 
-LOOK_SECONDS = 0.5
 LIST_MAX = 10_000
 EXAMPLES = 5  # of what a bulk act would meet
 
@@ -39,14 +37,6 @@ GROUPS = (
     Column("last", lambda one: age(one["last_died_at"])),
     Column("error", lambda one: _error(one["error"] or {}), "fold"),
 )
-ACTIONS = (
-    Column("id", "id"),
-    Column("kind", "kind"),
-    Column("state", "state"),
-    Column("done", "done"),
-    Column("of", "matched"),
-    Column("began", lambda one: age(one["created_at"]), "spare"),
-)
 
 
 @Parameter(name="*")
@@ -56,6 +46,7 @@ class Filters:
 
     type: Annotated[str | None, Parameter(help="A job type.")] = None
     pool: Annotated[str | None, Parameter(help="A pool.")] = None
+    tag: Annotated[str | None, Parameter(help="A tag.")] = None
     fingerprint: Annotated[
         str | None, Parameter(help="A cause, as `fairway dead groups` shows it.")
     ] = None
@@ -140,8 +131,9 @@ def replay(
         job = remote.call("POST", f"/v1/dead-letters/{id}/replay", {"payload": arguments})
         options.record(job, f"{job['id']} is {job['state']}.")
         return
-    body = {"payload": arguments, "per_second": per_second, "dry_run": dry_run}
-    _act(remote, "replay", _narrowed(which, all), body, (yes, wait), options)
+    terms = {"payload": arguments, "per_second": per_second}
+    wish = _wish(remote, "replay", which, all, terms)
+    act_on_many(remote, wish._replace(dry_run=dry_run, yes=yes, wait=wait), options)
 
 
 @app.command
@@ -175,21 +167,8 @@ def discard(
         remote.call("DELETE", f"/v1/dead-letters/{id}")
         options.record({"id": id, "discarded": True}, "Discarded.")
         return
-    _act(remote, "discard", _narrowed(which, all), {"dry_run": dry_run}, (yes, wait), options)
-
-
-@app.command
-def actions(*, options: Options = PLAIN) -> None:
-    """Replays and discards of many, and how far each has come."""
-    found = options.tenant().get("/v1/dead-letters/actions")
-    options.rows(found, found["actions"], ACTIONS, "No actions.")
-
-
-@app.command
-def abort(id: str, *, options: Options = PLAIN) -> None:
-    """Stop a replay or a discard; what is done stays done."""
-    one = options.tenant().call("DELETE", f"/v1/dead-letters/actions/{id}")
-    options.record(one, f"Aborted after {one['done']} of {one['matched']}.")
+    wish = _wish(remote, "discard", which, all, {})
+    act_on_many(remote, wish._replace(dry_run=dry_run, yes=yes, wait=wait), options)
 
 
 RESTRAINTS = (
@@ -229,27 +208,6 @@ def restraints_of(found: dict[str, Any]) -> list[dict[str, Any]]:
     return circuits + quarantines
 
 
-EVENTS = (
-    Column("age", lambda one: age(one["at"])),
-    Column("kind", "kind"),
-    Column("detail", "detail", "fold"),
-)
-
-
-def events(*, kind: str | None = None, limit: int = 20, options: Options = PLAIN) -> None:
-    """What you should hear of, newest first.
-
-    Parameters
-    ----------
-    kind
-        Only of this kind, such as quarantine_imposed.
-    limit
-        So many at most.
-    """
-    found = options.tenant().pages("/v1/events", "events", limit, kind=kind)
-    options.rows({"events": found}, found, EVENTS, "No events.")
-
-
 # -- helpers -------------------------------------------------------------------------------------
 
 
@@ -267,43 +225,13 @@ def _narrowed(which: Filters, all_: bool) -> dict[str, str | None]:
     return query
 
 
-def _act(
-    remote: Remote,
-    kind: str,
-    query: dict[str, Any],
-    body: dict[str, Any],
-    said: tuple[bool, bool],
-    options: Options,
-) -> None:
-    """Count, show and ask first; then begin, and follow it. `said`: --yes and --wait."""
-    path, (yes, wait) = f"/v1/dead-letters/{kind}", said
-    counted = remote.call("POST", path, {"dry_run": True}, query)
-    count = f"{'' if counted['is_exact'] else 'more than '}{counted['matched']}"
-    letters = f"{count} dead letter{'' if count == '1' else 's'}"
-    if body["dry_run"]:
-        options.record(counted, f"This would {kind} {letters}; nothing was done.")
-        return
-    if counted["matched"] and not yes:
+def _wish(remote: Remote, act: str, which: Filters, all_: bool, terms: dict[str, Any]) -> Wish:
+    query = _narrowed(which, all_)
+
+    def examples() -> None:
         show_table(LETTERS, remote.get("/v1/dead-letters", **query, limit=EXAMPLES)["jobs"])
-        agreed(f"This will {kind} {letters}.", yes=yes)
-    _follow(remote, remote.call("POST", path, body, query), wait, options)
 
-
-def _follow(remote: Remote, found: dict[str, Any], wait: bool, options: Options) -> None:
-    """Show how far an action has come until it is over."""
-    path = f"/v1/dead-letters/actions/{found['id']}"
-    try:
-        while wait and found["state"] == "running":
-            time.sleep(LOOK_SECONDS)
-            found = remote.get(path)
-            if is_terminal() and options.form == "table":
-                sys.stdout.write(f"{found['done']} of {found['matched']}\r")
-                sys.stdout.flush()
-    except KeyboardInterrupt:
-        found = remote.call("DELETE", path)
-    options.record(found, f"{found['kind']} {found['id']}: {found['state']}, {found['done']} done.")
-    if found.get("error") and options.form == "table":
-        say(f"The store refused it: {found['error']}")
+    return Wish(act, query, "dead letter", examples, terms, is_all=all_)
 
 
 def _error(error: dict[str, Any]) -> str:

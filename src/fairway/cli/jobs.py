@@ -6,16 +6,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
 
+from fairway.cli.bulk import Wish, act_on_many
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.job_text import (
     compact,
-    counted,
     details,
     error_lines,
     json_lines,
@@ -27,7 +28,6 @@ from fairway.cli.terminal.output import (
     Column,
     Record,
     Yes,
-    agreed,
     painted,
     say,
     show_lines,
@@ -235,6 +235,7 @@ def cancel_all(
     all: bool = False,
     which: Which = ALL,
     dry_run: bool = False,
+    wait: bool = True,
     yes: Yes = False,
     options: Options = PLAIN,
 ) -> None:
@@ -246,20 +247,16 @@ def cancel_all(
         Every job that has not ended; needed when no filter is given.
     dry_run
         Only count.
+    wait
+        Show progress until it is done; Ctrl-C aborts it.
     """
     query: dict[str, Any] = which.query()
     if not (all or dry_run or any(query.values())):
         raise InvalidRequest("Say which: a filter such as --type, or --all.")
     remote = options.tenant()
-    found = remote.call("POST", "/v1/jobs/cancel", {"dry_run": True}, query)
-    if dry_run:
-        options.record(found, f"Matched: {counted(found['matched'], 'job')}.")
-        return
-    if found["matched"] and not yes:
-        _preview(remote, query, found["matched"])
-        agreed(f"This cancels {counted(found['matched'], 'job')}.", yes=yes)
-    done = _cancel_pages(remote, query, everything=all)
-    options.record(done, f"{done['cancelled']} cancelled, {done['asked_to_stop']} asked to stop.")
+    examples = partial(_preview, remote, query)
+    wish = Wish("cancel", query, "job", examples, {}, all, dry_run, yes, wait)
+    act_on_many(remote, wish, options)
 
 
 @app.command
@@ -277,24 +274,10 @@ def why(id: str, *, options: Options = PLAIN) -> None:
 # -- many ----------------------------------------------------------------------------------------
 
 
-def _preview(remote: Remote, query: dict[str, Any], matched: int) -> None:
+def _preview(remote: Remote, query: dict[str, Any]) -> None:
     states = query["state"] or "scheduled,queued,running"
     examples = remote.get("/v1/jobs", **query | {"state": states, "limit": EXAMPLES})["jobs"]
     show_table(COLUMNS, examples)
-    if matched > len(examples):
-        say(painted(f"… and {matched - len(examples)} more", "dim"))
-
-
-def _cancel_pages(remote: Remote, query: dict[str, Any], *, everything: bool) -> dict[str, int]:
-    done, cursor = {"cancelled": 0, "asked_to_stop": 0}, None
-    while True:
-        page = remote.call(
-            "POST", "/v1/jobs/cancel", {"all": everything}, query | {"cursor": cursor}
-        )
-        done = {name: count + page[name] for name, count in done.items()}
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return done
 
 
 # -- one -----------------------------------------------------------------------------------------

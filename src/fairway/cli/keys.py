@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -24,7 +25,7 @@ KEYS = (
     Column("used", lambda one: age(one["last_used_at"])),
     Column("age", lambda one: age(one["created_at"])),
     Column("ends", lambda one: age(one["expires_at"]), "spare"),
-    Column("only", lambda one: " ".join([*(one["pools"] or ()), *(one["types"] or ())]), "spare"),
+    Column("only", lambda one: " ".join(_bounds(one)), "spare"),
 )
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
@@ -65,6 +66,7 @@ def add(
     expires: str | None = None,
     pool: Names = None,
     type: Names = None,
+    only: Names = None,
     options: Options = PLAIN,
 ) -> None:
     """Make a key and print it, once: of a tenant's programs, of workers or of operators.
@@ -87,6 +89,8 @@ def add(
         A worker's key: the pools it serves (default: any).
     type
         A worker's key: the job types it runs (default: any).
+    only
+        A worker's key of no tenant: the tenants whose jobs it runs (default: any).
     """
     if not (tenant or worker or operator):
         raise InvalidRequest("Say for whom: --tenant acme, --worker or --operator.")
@@ -99,6 +103,7 @@ def add(
         "permissions": may,
         "pools": pool,
         "types": type,
+        "tenants": only,
         "expires_at": future(expires, "expires", datetime.now(UTC)),
     }
     made = options.operator().call("POST", "/v1/keys", wanted)
@@ -138,6 +143,10 @@ def revoke(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
         agreed(f"This revokes {whose}, made {age(page[0]['created_at'])} ago.", yes=yes)
     remote.call("DELETE", f"/v1/keys/{key}")
     options.record({"id": key, "revoked": True}, f"Revoked: {key}")
+
+
+def _bounds(one: Mapping[str, Any]) -> list[str]:
+    return [*(one["pools"] or ()), *(one["types"] or ()), *(one["tenants"] or ())]
 
 
 def _public_part(key: str) -> str:

@@ -39,17 +39,17 @@ MEASURE = Group("Measure", sort_key=4)
 COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
     START: {
         "up": (
-            "cli.up:up",
+            "cli.processes.up:up",
             "Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.",
         ),
         "server": (
-            "cli.serve:server",
+            "cli.processes.serve:server",
             "Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as"
             " you like.",
         ),
-        "worker": ("cli.work:app", "Run an app's jobs; or look after workers that run."),
+        "worker": ("cli.processes.work:app", "Run an app's jobs; or look after workers that run."),
         "postgres": (
-            "cli.postgres:postgres",
+            "cli.processes.postgres:postgres",
             "Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.",
         ),
     },
@@ -63,18 +63,23 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "Chains and groups of jobs: look, cancel, replay what failed.",
         ),
         "dead": ("cli.dead:app", "Look at dead letters, replay or discard them."),
+        "bulk": ("cli.bulk:app", "Acts on many jobs, and how far each has come."),
         "schedules": (
             "cli.schedules:app",
             "Recurring schedules: make, look, pause, run now, make up.",
+        ),
+        "webhooks": (
+            "cli.webhooks:app",
+            "Events sent to receivers of your own: make, try out, replay.",
         ),
         "limits": (
             "cli.tenants:limits",
             "What this tenant may do, how much is used, what was refused.",
         ),
-        "usage": ("cli.operators:usage", "What this tenant's jobs used, by pool."),
+        "usage": ("cli.billing:usage", "What a tenant used, by period; its statements."),
         "events": (
-            "cli.dead:events",
-            "What the platform did on this tenant's account, newest first.",
+            "cli.events:app",
+            "What happened on this tenant's account: look, follow.",
         ),
         "restraints": ("cli.dead:restraints", "Circuits and quarantines in force."),
     },
@@ -89,7 +94,7 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.database:init",
             "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
         ),
-        "tenants": ("cli.tenants:app", "List, add and change tenants."),
+        "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
         "operator-key": (
@@ -107,6 +112,8 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "pools": ("cli.operators:pools", "Every pool there is."),
         "types": ("cli.operators:types", "Job types, as declared and as measured."),
         "audit": ("cli.operators:audit", "Who changed what."),
+        "prices": ("cli.billing:prices", "The price list; add a price that is to come."),
+        "spend-cap": ("cli.billing:spend_cap", "What a tenant may spend in a month."),
         "profiles": ("cli.profiles:app", "Platforms by name, for --profile."),
     },
     # What measures is above all of this; servers and workers never load it.

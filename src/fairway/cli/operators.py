@@ -1,4 +1,4 @@
-"""What an operator sees and holds back: pauses, pools, job types, changes; what a tenant used."""
+"""What an operator sees and holds back: pauses, pools, job types, changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.tenants import parsed
 from fairway.cli.terminal.moments import age, past, span
-from fairway.cli.terminal.output import Column, Record, Yes, agreed
+from fairway.cli.terminal.output import Column, Record, Yes, agreed, shown
 from fairway.core.keys import ApiKey
 
 Mine = Annotated[
@@ -44,16 +44,12 @@ TYPES = (
 )
 CHANGES = (
     Column("age", lambda one: age(one["at"])),
-    Column("who", "actor"),
+    Column("who", lambda one: one["actor_name"] or one["actor"]),
+    Column("from", "address", "spare"),
     Column("did", "action"),
     Column("to", "subject"),
-    Column("detail", "detail", "fold"),
-)
-USAGE = (
-    Column("pool", "pool"),
-    Column("jobs", "jobs"),
-    Column("billable slot-seconds", lambda one: f"{one['billable_slot_seconds']:.1f}"),
-    Column("not billed", lambda one: f"{one['unbilled_slot_seconds']:.1f}"),
+    Column("before → after", lambda one: _difference(one), "fold"),
+    Column("request", "request_id", "spare"),
 )
 
 
@@ -147,26 +143,49 @@ def types(*, options: Options = PLAIN) -> None:
     options.rows(found, found["job_types"], TYPES, "No job types yet: workers bring them.")
 
 
-def audit(*, options: Options = PLAIN) -> None:
-    """The newest hundred changes: who changed what, and what the platform decided (operator)."""
-    found = options.operator().get("/v1/audit")
-    options.rows(found, found["entries"], CHANGES, "No changes.")
+def audit(
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    subject: str | None = None,
+    since: str | None = None,
+    limit: int = 100,
+    mine: Mine = False,
+    options: Options = PLAIN,
+) -> None:
+    """Who changed what, newest first, and what the platform decided by itself.
 
-
-def usage(*, since: str = "30d", until: str | None = None, options: Options = PLAIN) -> None:
-    """What this tenant's jobs used, by pool.
+    With an operator's key all of it; with a tenant's, what was done to that tenant's things.
 
     Parameters
     ----------
+    actor
+        Only what this one did: a key's public part or its name, or platform.
+    action
+        Only this, such as change_tenant.
+    subject
+        Only to this: a tenant, a key, a pool, a job type, a schedule.
     since
-        Jobs submitted since then: 30m, 2h, 1d, yesterday, or a time.
-    until
-        And before then.
+        Done since then: 30m, 2h, 1d, yesterday, or a time.
+    limit
+        So many at most.
     """
-    now = datetime.now(UTC)
-    moments = {"since": past(since, "since", now), "until": past(until, "until", now)}
-    found = options.tenant().get("/v1/usage", **moments)
-    options.rows(found, found["pools"], USAGE, "No jobs in that time.")
+    wanted = {"actor": actor, "action": action, "subject": subject}
+    moment = past(since, "since", datetime.now(UTC))
+    remote = _whose(options, mine)
+    found = remote.pages("/v1/audit", "entries", limit, **wanted, since=moment)
+    options.rows({"entries": found}, found, CHANGES, "No changes.")
+
+
+def _difference(one: Record) -> str:
+    """`weight 100 → 200, cap – → 5`, and what there is to say besides."""
+    before, after = one["before"], one["after"]
+    said = [f"{name} {_side(before, name)} → {_side(after, name)}" for name in {**before, **after}]
+    return "; ".join(part for part in (one["detail"], ", ".join(said)) if part)
+
+
+def _side(fields: dict[str, Any], name: str) -> str:
+    return shown(fields.get(name))
 
 
 def _seconds(length_seconds: float | None) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import msgspec
 from cyclopts import Group, Parameter
 
-from fairway.cli.local_keys import FILE_NAME, read_keys
+from fairway.cli.processes.local_keys import FILE_NAME, read_keys
 from fairway.cli.profiles import Profile, config_path, read_profiles
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable

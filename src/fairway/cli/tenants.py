@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
-from fairway.cli.terminal.output import Column, fields_of
+from fairway.cli.terminal.output import Column, Yes, agreed, fields_of
 from fairway.core.errors import InvalidRequest
 
-app = App(name="tenants", help="List, add and change tenants (operator).")
+app = App(name="tenants", help="List, add, change, suspend and delete tenants (operator).")
 
 NUMBERS = ("weight", "cap", "rate_per_second", "burst", "depth_limit")
 FIELDS = ("tier", *NUMBERS, "reserved")
 LIST_MAX = 100_000
 TENANTS = (
     Column("name", "name"),
+    Column("state", "state"),
     Column("tier", "tier"),
     Column("weight", "weight"),
     Column("rate/s", "rate_per_second"),
@@ -38,18 +39,35 @@ TIERS = (
 
 
 @app.command(name=("ls", "list"))
-def list_(*, limit: int = 1000, options: Options = PLAIN) -> None:
-    """All tenants by name, with the values in force.
+def list_(
+    *,
+    search: str | None = None,
+    state: str | None = None,
+    tier: str | None = None,
+    limit: int = 1000,
+    options: Options = PLAIN,
+) -> None:
+    """Tenants by name, with the values in force.
 
     Parameters
     ----------
+    search
+        Only those with this somewhere in their name.
+    state
+        Only active, suspended or deleted ones, or several with commas between (default: all that
+        are not deleted).
+    tier
+        Only those of this tier.
     limit
         So many at most.
     """
     if not 1 <= limit <= LIST_MAX:
         raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
-    found = options.operator().pages("/v1/tenants", "tenants", limit)
-    options.rows({"tenants": found}, found, TENANTS, "No tenants: `fairway tenants add` makes one.")
+    asked = {"q": search, "state": state, "tier": tier}
+    found = options.operator().pages("/v1/tenants", "tenants", limit, **asked)
+    is_narrow = any(value is not None for value in asked.values())
+    none = "No such tenants." if is_narrow else "No tenants: `fairway tenants add` makes one."
+    options.rows({"tenants": found}, found, TENANTS, none)
 
 
 @app.command
@@ -93,15 +111,88 @@ def set_(name: str, *settings: str, options: Options = PLAIN) -> None:
     )
 
 
+@app.command
+def suspend(
+    name: str,
+    *,
+    reason: str | None = None,
+    cancel_running: Annotated[bool, Parameter(negative="")] = False,
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Keep a tenant from doing anything until it is resumed; nothing is lost. Asks first.
+
+    Within 5 s its keys open nothing, its workers are shut out and none of its jobs starts.
+
+    Parameters
+    ----------
+    reason
+        One line for people: the tenant's programs hear it. Left out: as it was.
+    cancel_running
+        Cancel what runs (default: it finishes, or what was chosen before).
+    """
+    ends = "is cancelled" if cancel_running else "finishes"
+    agreed(f"This suspends {name}; what shared workers run of it {ends}.", yes=yes)
+    wanted = {"running": "cancel" if cancel_running else None, "reason": reason}
+    done = options.operator().call("POST", f"/v1/tenants/{name}/suspend", wanted)
+    options.record(done, f"Suspended: {name}")
+
+
+@app.command
+def resume(name: str, *, options: Options = PLAIN) -> None:
+    """Let a suspended tenant work again, as before."""
+    done = options.operator().call("POST", f"/v1/tenants/{name}/resume")
+    options.record(done, f"Active again: {name}")
+
+
+@app.command(name=("delete", "rm"))
+def delete(
+    name: str,
+    *,
+    suspend: Annotated[bool, Parameter(negative="")] = False,
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Delete a suspended tenant: its keys, its schedules and what waits. Asks first.
+
+    Its name stays taken, and it can be restored, for FAIRWAY_DELETED_TENANT_DAYS.
+
+    Parameters
+    ----------
+    suspend
+        Also one that is active: it is suspended first.
+    """
+    agreed(f"This revokes all keys of {name} and cancels all of its jobs.", yes=yes)
+    query = {"suspend": "true" if suspend else "false"}
+    done = options.operator().call("DELETE", f"/v1/tenants/{name}", query=query)
+    options.record(done, f"Deleted: {name}; it can be restored until {done['kept_until']}")
+
+
+@app.command
+def restore(name: str, *, options: Options = PLAIN) -> None:
+    """Bring a deleted tenant back: it is suspended then, and has no keys."""
+    done = options.operator().call("POST", f"/v1/tenants/{name}/restore")
+    options.record(done, f"Restored, and suspended: {name}; `fairway tenants resume` lets it work")
+
+
 def tiers(*, options: Options = PLAIN) -> None:
     """All tiers and what their tenants are entitled to."""
     found = options.operator().get("/v1/tiers")
     options.rows(found, found["tiers"], TIERS, "No tiers.")
 
 
-def limits(*, options: Options = PLAIN) -> None:
-    """What this tenant may do, how much is used, and what was refused."""
-    options.record(options.tenant().get("/v1/limits"))
+def limits(*, tenant: str | None = None, options: Options = PLAIN) -> None:
+    """What this tenant may do, how much is used, what holds its jobs, and what was refused.
+
+    Parameters
+    ----------
+    tenant
+        Of this tenant, with an operator's key.
+    """
+    if tenant is None:
+        options.record(options.tenant().get("/v1/limits"))
+    else:
+        options.record(options.operator().get(f"/v1/tenants/{tenant}/limits"))
 
 
 def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:

@@ -50,6 +50,9 @@ SENTENCES = {
     Reason.KEY_LIMIT: "It waits for a place under a limit of your own.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
     "paused": "It is paused, by an operator or by the tenant.",
+    "spend_cap": "The tenant has spent what it may this month; it starts when the cap is raised or"
+    " the month is over.",
+    "suspended": "The tenant is suspended, by an operator.",
     "circuit_open": "Something its job type leans on is away; it waits, and nothing is"
     " counted against it.",
     "recycling_throttled": "The tenant's jobs killed too many workers in this pool; they start one"

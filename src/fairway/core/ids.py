@@ -36,6 +36,7 @@ _VARIANT = 0b10 << 62
 _LOW_48 = (1 << 48) - 1
 
 LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
+HIGHEST_JOB_ID = JobId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 

@@ -6,7 +6,7 @@ looked at many times. It knows nothing of where it came from but a place to look
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -50,13 +50,23 @@ def due_ms_of(job: QueuedJob) -> int:
 
 
 class JobMarks(NamedTuple):
-    """Words of a tenant's own on a job: to find it by, and to be shown with it."""
+    """Words of a tenant's own on a job: to find it by, to be shown with it, to hear of it."""
 
     tags: list[str] | None
     metadata: bytes | None  # JSON text
+    events: bool | None = None  # somebody wants to hear what becomes of it; None: nobody
 
 
 NO_MARKS = JobMarks(None, None)
+
+
+def with_events(marks: JobMarks | None) -> JobMarks:
+    return (marks or NO_MARKS)._replace(events=True)
+
+
+def events_of(jobs: Iterable[QueuedJob], wanting: Container[TenantId]) -> dict[str, JobMarks]:
+    """Marks of those whose tenants want to hear what becomes of them; they have no others."""
+    return {job.id: with_events(None) for job in jobs if job.tenant in wanting}
 
 
 class JobRecord(NamedTuple):

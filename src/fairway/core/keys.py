@@ -77,6 +77,7 @@ class KeyFacts(NamedTuple):
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
+    only_tenants: Sequence[TenantId] | None = None  # a shared worker's key runs jobs of these only
 
 
 def permitted(scope: str, chosen: Iterable[str] | None) -> frozenset[str]:

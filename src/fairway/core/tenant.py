@@ -1,4 +1,7 @@
-"""A tenant: a customer, with what its tier and its own settings entitle it to.
+"""A tenant: a customer, with what its tier and its own settings entitle it to, and its state.
+
+    active ── suspend ──▶ suspended ── delete ──▶ deleted ── its time is over ──▶ forgotten
+       ◀── resume ──          ◀── restore ──
 
 Identity comes from a key, never from a body. Nothing here decides who runs next: see
 `core/fair_share/fairness.py`.
@@ -6,13 +9,28 @@ Identity comes from a key, never from a body. Nothing here decides who runs next
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from fairway.core.ids import TenantId
 
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 
 DEFAULT_TIER = "standard"
+TENANT_SUSPENDED = "TENANT_SUSPENDED"  # the code that a suspended tenant's keys hear
+
+TenantState: TypeAlias = Literal["active", "suspended", "deleted"]
+TenantAct: TypeAlias = Literal["suspend", "resume", "delete", "restore"]
+TENANT_STATES: tuple[TenantState, ...] = get_args(TenantState)
+
+#: Act → the state that it begins in, and the one that it leads to.
+_ACTS: dict[TenantAct, tuple[TenantState, TenantState]] = {
+    "suspend": ("active", "suspended"),
+    "resume": ("suspended", "active"),
+    "delete": ("suspended", "deleted"),
+    "restore": ("deleted", "suspended"),
+}
 
 
 class Tier(NamedTuple):
@@ -40,6 +58,14 @@ class TenantSettings(NamedTuple):
     reserved: Reserved = ()
 
 
+class TenantFilter(NamedTuple):
+    """Which tenants to list."""
+
+    states: Sequence[TenantState] = ("active", "suspended")
+    tier: str | None = None
+    search: str | None = None  # what is somewhere in the name
+
+
 class Tenant(NamedTuple):
     """A tenant with the values in force."""
 
@@ -53,4 +79,48 @@ class Tenant(NamedTuple):
     cap: int | None = None
     rate_per_second: int = 100
     burst: int = 1000
+    job_events: bool = False  # it wants to hear what becomes of its jobs
     reserved: Reserved = ()
+    state: TenantState = "active"
+    reason: str = ""  # of its suspension, for people
+    cancels_running: bool = False  # what ran when it was suspended is asked to stop
+    state_since: datetime | None = None  # None: since it was made
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its keys open anything, and its jobs may start."""
+        return self.state == "active"
+
+
+def state_after(
+    act: TenantAct, state: TenantState, *, may_suspend: bool = False
+) -> TenantState | None:
+    """Where an act leads; None: not from here. To ask again for what is so already is no error.
+
+    Who may suspend on the way deletes what is active, too.
+    """
+    before, after = _ACTS[act]
+    if act == "delete" and may_suspend and state == "active":
+        state = "suspended"
+    return after if state in (before, after) else None
+
+
+def has_lapsed(since: datetime | None, now: datetime, kept: timedelta) -> bool:
+    """Whether a tenant that was deleted then is past bringing back: its name may be free again."""
+    return since is not None and now - since >= kept
+
+
+def limits_reached(tenant: Tenant, *, jobs_left: int, depth: int, running_most: int) -> list[str]:
+    """Which of its limits are used up now; `running_most` jobs run in one pool."""
+    used_up = {
+        "rate_per_second": jobs_left < 1,
+        "depth_limit": depth >= tenant.depth_limit,
+        "cap": tenant.cap is not None and running_most >= tenant.cap,
+    }
+    return [name for name, is_so in used_up.items() if is_so]
+
+
+def suspended_sentence(reason: str) -> str:
+    """What a suspended tenant's keys hear."""
+    why = f" {reason.rstrip()}" if reason.strip() else " Ask whoever runs this platform."
+    return f"Your tenant is suspended; nothing of it is lost.{why}"

@@ -163,7 +163,7 @@ def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
 
     before = foreign_load.look()
     report = run(work)
-    load = foreign_load.foreign_load(before, foreign_load.look())
+    load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
     report = replace(
         report,
         others=report.others if load is None else load.words,

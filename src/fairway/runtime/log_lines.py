@@ -11,26 +11,32 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TextIO
 
+from fairway.core.redaction import USUAL, Redaction
+
 
 class JsonLines(logging.Formatter):
     """Lines of libraries, which log by the standard library, as ours are written."""
 
+    def __init__(self, redaction: Redaction = USUAL) -> None:
+        super().__init__()
+        self._redaction = redaction
+
     def format(self, record: logging.LogRecord) -> str:
         made_at = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {"event": record.getMessage(), "logger": record.name}
+        line = {"event": self._redaction.text(record.getMessage()), "logger": record.name}
         line |= {"level": record.levelname.lower(), "timestamp": made_at.replace("+00:00", "Z")}
         if job := getattr(record, "job_id", ""):
             line["job"] = str(job)
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = self._redaction.text(self.formatException(record.exc_info))
         return json.dumps(line)
 
 
-def write_unclaimed_as_json() -> None:
+def write_unclaimed_as_json(redaction: Redaction = USUAL) -> None:
     """What no handler takes, such as lines of the event loop, warnings and errors nobody caught."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(redaction))
     logging.lastResort = handler
     warnings.showwarning = _tell_warning
     sys.excepthook = _tell_end

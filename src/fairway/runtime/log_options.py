@@ -20,18 +20,22 @@ LEVELS = {
 }
 FORMATS = ("text", "json")
 LEVEL, FORMAT = "FAIRWAY_LOG_LEVEL", "FAIRWAY_LOG_FORMAT"
+REDACTED = "FAIRWAY_REDACTED_FIELDS"
 
 
 class LogOptions(NamedTuple):
     level: int
     is_json: bool  # else lines for people
+    redacted: tuple[str, ...] = ()  # names of fields that are hidden, besides the usual
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> LogOptions:
         """What is not said: from `info` on; for people on a terminal, JSON otherwise."""
         level = _one_of(environment, LEVEL, tuple(LEVELS)) or "info"
         form = _one_of(environment, FORMAT, FORMATS)
-        return cls(LEVELS[level], form == "json" if form else not sys.stderr.isatty())
+        redacted = tuple(filter(None, environment.get(REDACTED, "").split(",")))
+        is_json = form == "json" if form else not sys.stderr.isatty()
+        return cls(LEVELS[level], is_json, redacted)
 
 
 def choose(

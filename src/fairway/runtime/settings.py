@@ -11,12 +11,14 @@ import difflib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from math import isfinite
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
+from fairway.core.webhooks.addresses import parsed_networks
 
 PREFIX = "FAIRWAY_"
 WORDS_OF_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -80,8 +82,21 @@ class Settings:
     retention_days: int = 7
     """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
     on."""
+    event_retention_hours: int = 72
+    """How long events are kept at least, in tenants' logs: whole days of them go."""
+    deleted_tenant_days: int = 30
+    """How long a deleted tenant can be restored, and its name stays taken."""
     audit_days: int = 365
     """How long it is known who changed what."""
+    trusted_proxies: str = ""
+    """Addresses and networks of proxies, with commas, whose `X-Forwarded-For` the audit believes;
+    from anybody else the header means nothing."""
+    redacted_fields: str = ""
+    """Names of fields, with commas, whose values are hidden from operators and from the audit,
+    besides password, token, secret, authorization, api_key, card and
+    [others](SECURITY.md#what-is-hidden)."""
+    usage_days: int = 400
+    """How long usage is kept by the hour; statements of months are kept for good."""
     storage_url: str | None = None
     """Object storage for checkpoints, large payloads and results: `s3://bucket/path`, `gs://…`,
     `az://…` or `file:///…`; credentials from the usual variables of each. A folder `objects` in the
@@ -141,6 +156,16 @@ class Settings:
     """Ticks of a recurring schedule are at least so far apart."""
     schedules_per_tenant: int = 1000
     """Recurring schedules of one tenant."""
+    webhooks_per_tenant: int = 20
+    """Webhooks of one tenant."""
+    webhook_call_seconds: float = 15.0
+    """For one call of a webhook's receiver, from the first byte to the last."""
+    webhook_http: bool = False
+    """`true` lets webhooks have addresses of plain http: what is sent can be read on the way."""
+    webhook_private_networks: str | None = None
+    """Networks beyond the public internet that webhooks may be sent into, such as
+    `10.1.0.0/16,fd00:1::/64`: **every tenant can then make this server call whatever listens
+    there**. For development and for platforms whose tenants are all your own."""
     connections_max: int = 10_000
     """Open connections; never more than half of the files the process may open (it raises its own
     limit to the hard one, up to 65 536)."""
@@ -211,6 +236,12 @@ class Settings:
                 f"{PREFIX}OWNER_DATABASE_URL is set and {PREFIX}DATABASE_URL is not: the embedded"
                 " PostgreSQL has an owner of its own. Unset it, or set both."
             )
+        if not _are_networks(self.trusted_proxies):
+            found.append(
+                f"{PREFIX}TRUSTED_PROXIES is {self.trusted_proxies!r}: name addresses or networks,"
+                " such as 10.0.0.0/8, with commas between."
+            )
+        found += self._wrong_networks()
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
         if not 1 <= self.shard_count <= 4096:
@@ -223,6 +254,22 @@ class Settings:
                 " under which other servers reach this one."
             )
         return found
+
+    def _wrong_networks(self) -> list[str]:
+        try:
+            parsed_networks(self.webhook_private_networks or "")
+        except ValueError as error:
+            return [f"{PREFIX}WEBHOOK_PRIVATE_NETWORKS: {error}. Write 10.1.0.0/16,fd00:1::/64."]
+        return []
+
+
+def _are_networks(text: str) -> bool:
+    try:
+        for part in filter(None, map(str.strip, text.split(","))):
+            ip_network(part, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def load(environment: Mapping[str, str], **flags: Any) -> Settings:

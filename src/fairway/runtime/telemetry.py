@@ -7,9 +7,10 @@ outcomes, never tenants; job types only up to a number, and apart: they say what
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 import structlog
@@ -21,6 +22,7 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
+from fairway.core.redaction import HIDDEN, Redaction
 from fairway.runtime.clock import Clock
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.log_options import LogOptions
@@ -150,6 +152,9 @@ class Metrics:
 
     def _add_troubles(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
+        self.events_logged = Counter(
+            "fairway_events_logged_total", "Events that were added to tenants' logs.", **r
+        )
         self.rows_set_aside = Counter(
             "fairway_set_aside_total",
             "Jobs or streams that the store would not read or move.",
@@ -228,6 +233,9 @@ class Metrics:
         self.ticks = Counter(
             "fairway_schedule_ticks_total", "Ticks of recurring schedules.", ["outcome"], **r
         )
+        self.webhook_calls = Counter(
+            "fairway_webhook_calls_total", "Calls of webhooks' receivers.", ["outcome"], **r
+        )
         self.lateness = TypeSummary(
             "fairway_lateness_seconds", "From the due time of a job that had one to its start."
         )
@@ -241,8 +249,29 @@ class Instruments(NamedTuple):
     metrics: Metrics
 
 
-def configure_logging(*, json_lines: bool, level: int = logging.INFO) -> None:
+class _Hide:
+    """The last look at a line: no secret by its name, no row that the store quotes in an error."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+
+    def __call__(self, _: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        for name, value in line.items():
+            if self._redaction.hides(name):
+                line[name] = HIDDEN
+            elif isinstance(value, str):
+                line[name] = self._redaction.text(_QUOTED_ROW.sub(f"DETAIL: {HIDDEN}", value))
+        return line
+
+
+_QUOTED_ROW = re.compile(r"DETAIL:\s.*?(?=\n\n|\Z)", re.DOTALL)
+
+
+def configure_logging(
+    *, json_lines: bool, level: int = logging.INFO, redacted: Iterable[str] = ()
+) -> None:
     """Lines for people, or JSON; to stderr, so that stdout stays data."""
+    redaction = Redaction(redacted)
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if json_lines
@@ -254,17 +283,18 @@ def configure_logging(*, json_lines: bool, level: int = logging.INFO) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _Hide(redaction),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     if json_lines:
-        write_unclaimed_as_json()
+        write_unclaimed_as_json(redaction)
 
 
 def log_as(options: LogOptions) -> None:
-    configure_logging(json_lines=options.is_json, level=options.level)
+    configure_logging(json_lines=options.is_json, level=options.level, redacted=options.redacted)
 
 
 def logger(name: str) -> Any:

@@ -9,12 +9,13 @@ worker reads `app.jobs`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from fairway.core.errors import Conflict
+from fairway.core.events.event_gap import LogItem
 from fairway.sdk.client.backend import Backend, testing_backend
 from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.handle import blocking_run
@@ -30,6 +31,7 @@ from fairway.sdk.schedule import Declared, ScheduleOptions
 
 if TYPE_CHECKING:
     from fairway.sdk.client.client import Client
+    from fairway.sdk.webhooks import Webhooks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -147,6 +149,40 @@ class App:
     def sync_schedules(self, *, prune: bool = False) -> list[str]:
         return blocking_run(self.async_schedules(prune=prune))
 
+    def aevents(
+        self,
+        *,
+        after: int | None = None,
+        kinds: Sequence[str] = (),
+        types: Sequence[str] = (),
+        job: str | None = None,
+    ) -> AsyncIterator[LogItem]:
+        """As `events`, for async code."""
+        if testing_backend.get() is not None:
+            raise Conflict("a testing mode keeps no event log; ask a handle for a job's events")
+        from fairway.sdk.logs.event_log import Wanted  # as `client` below
+
+        return self.client.event_log.follow(after, Wanted(kinds, types, job))
+
+    def events(
+        self,
+        *,
+        after: int | None = None,
+        kinds: Sequence[str] = (),
+        types: Sequence[str] = (),
+        job: str | None = None,
+    ) -> Iterator[LogItem]:
+        """What happens to this tenant's jobs, in order and without end.
+
+        `after` is the position of the last event you have, 0 for all that are kept; left out, from
+        now on. `kinds` are such as `"job.dead"` and `"circuit.*"`, `types` names of job types. A
+        connection that breaks goes on where it was, at any server; events that were deleted
+        meanwhile are an `EventGap`.
+        """
+        from fairway.sdk.client.blocking import iterate  # as `client` below
+
+        return iterate(self.aevents(after=after, kinds=kinds, types=types, job=job))
+
     @staticmethod
     def load(target: str) -> App:
         """The app that `"module:app"` or `"path.py:app"` names."""
@@ -170,6 +206,13 @@ class App:
             user_agent=f"fairway-sdk ({self.name})",
             patience_seconds=self._patience_seconds,
         )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """Where this tenant's events are sent."""
+        from fairway.sdk.webhooks import Webhooks
+
+        return Webhooks(self)
 
     def door(self) -> Backend:
         """The run that goes on here; else the testing mode that is open here, else the client."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from datetime import timedelta
 from functools import partial
 
 from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.ids import ShardId
 from fairway.core.pools import PoolTable
+from fairway.core.redaction import Redaction
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step, Wakeups
@@ -23,13 +26,16 @@ from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
+from fairway.services.billing.billing import Billing, BillingPorts
 from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
+from fairway.services.events.events import Events
+from fairway.services.jobs.bulk_actions import BulkActions
+from fairway.services.jobs.bulk_runner import BulkRunner
 from fairway.services.jobs.control import Control
-from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.families import Families
@@ -42,6 +48,7 @@ from fairway.services.jobs.many_waits import ManyWaits
 from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
+from fairway.services.maintenance.deleted_tenants import DeletedTenants
 from fairway.services.maintenance.gauges import Gauges
 from fairway.services.maintenance.pruner import Pruner
 from fairway.services.maintenance.reclassifier import Reclassifier
@@ -54,13 +61,15 @@ from fairway.services.object_storage.storage_binding import StorageBinding, Stor
 from fairway.services.object_storage.upload_accounts import UploadLimits
 from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
+from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.job_types import Registry
+from fairway.services.registry.tenant_states import TenantStates
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_name_expiry import TypeNameExpiry
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.restraints.pauses import Pauses
 from fairway.services.restraints.restraints import RestraintLoop
-from fairway.services.restraints.tenant_events import TenantEvents
+from fairway.services.restraints.tenant_restraints import TenantRestraints
 from fairway.services.scheduling.expirer import Expirer, LatenessCheck
 from fairway.services.scheduling.promoter import Promoter
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
@@ -74,10 +83,12 @@ from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
+from fairway.services.webhooks.outbound import Outbound, OutboundPorts
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
 from fairway.services.workers.run_logs import RunLogs
+from fairway.services.workers.suspensions import Suspensions
 from fairway.services.workers.time_limits import TimeLimitWatch
 from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
@@ -126,7 +137,27 @@ class Platform:
         self._join_workers()
         self._join_ownership()
         self._join_answers(ask_runs)
+        self._join_acts_on_many()
         self._join_schedules()
+        self.billing = Billing(
+            database,
+            self.dispatcher,
+            self.directory,
+            self.store_clock,
+            clock,
+            BillingPorts(self.holds, self.wakeups.of("spend caps"), self.audit_log),
+            shard_count=cluster.shard_count,
+        )
+        self.outbound = Outbound(
+            database,
+            self.dispatcher,
+            self.store_clock,
+            self.instruments,
+            settings,
+            self.wakeups,
+            OutboundPorts(self.events.settings.turn_on, self.audit_log),
+            cluster.shard_count,
+        )
         self.loops = self.wakeups.loops(self._steps(), clock)
 
     def _join_storage(self) -> None:
@@ -178,20 +209,28 @@ class Platform:
         """What the dispatcher knows of tenants and job types, and who keeps it told."""
         database = self.database
         self.revocation = Revocation(self.dispatcher, self.clock)
+        self.audit_log = AuditLog(Redaction(self.settings.redacted_fields.split(",")))
+        hold = partial(self.holds.replace_for, "suspensions")
+        self.suspensions = Suspensions(self.dispatcher, self.revocation, hold)
         self.directory = Directory(
             database,
             self.pools,
             self.type_names,
             on_tenant=self.dispatcher.set_entitlement,
             on_revoked=self.revocation.revoked,
+            on_states=self.suspensions.learned,
             guesses=Guesses(self.instruments),
+            audit_log=self.audit_log,
         )
+        kept = timedelta(days=self.settings.deleted_tenant_days)
+        self.tenant_states = TenantStates(database, self.directory, self.audit_log, kept=kept)
         self.registry = Registry(
             database,
             self.directory,
             self.run_times,
             on_unsaid=self.dispatcher.hear_anew,
             on_forgotten=self.dispatcher.forget_type,
+            audit_log=self.audit_log,
         )
         self.reclassifier = Reclassifier(
             database, self.dispatcher, self.registry, self.run_times, self.metrics
@@ -199,7 +238,7 @@ class Platform:
         self.checkpoint_watch = CheckpointWatch(
             database, self.dispatcher, self.directory, self.metrics
         )
-        self.pauses = Pauses(database, self.holds)
+        self.pauses = Pauses(database, self.holds, self.audit_log)
         self.restraints = RestraintLoop(
             database,
             self.dispatcher,
@@ -215,11 +254,22 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.hints = Hints()
+        self.events = Events(
+            self.database,
+            self.dispatcher,
+            self.directory,
+            self.metrics,
+            self.audit_log,
+            shard_count=self.cluster.shard_count,
+            wake=self.wakeups.of("events"),
+            wake_tails=self.wakeups.of("event tails"),
+        )
         ports = SubmissionPorts(
             ids=self.job_ids,
             on_scheduled=self.wakeups.of("promoter"),
             hints=self.hints,
             on_replaced=self.watchers.notify,
+            on_events=self.events.sequencer.written,
         )
         self.submissions = Submissions(
             self.database,
@@ -278,7 +328,7 @@ class Platform:
             self.database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
         )
         ports = OwnershipPorts(
-            before_open=self.fair_share_loop.take_over,
+            before_open=self._before_open,
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
             on_committed=self.outbox.news.set,
@@ -292,6 +342,12 @@ class Platform:
             clock=self.clock,
             server_name=secrets.token_hex(8),
         )
+
+    async def _before_open(self, shard: ShardId) -> None:
+        """What must hold before a job of it starts: who is suspended, and who owes what."""
+        await self.directory.run_once(0)
+        await self.billing.spend_caps.hear()
+        await self.fair_share_loop.take_over(shard)
 
     def _join_answers(self, ask_runs: AskRuns) -> None:
         """What people ask about jobs, and ask of them."""
@@ -326,7 +382,7 @@ class Platform:
             self.wakeups.of("promoter"),
         )
         self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
-        self.tenant_events = TenantEvents(self.database)
+        self.tenant_restraints = TenantRestraints(self.database, self.audit_log)
         self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
         self.job_logs = JobLogs(self.database, self.log_watchers)
         self.run_logs = RunLogs(self.database, self.log_watchers, self.instruments)
@@ -342,6 +398,16 @@ class Platform:
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 
+    def _join_acts_on_many(self) -> None:
+        """What is done to many jobs at once, by a loop of its own."""
+        self.bulk_actions = BulkActions(
+            self.database,
+            self.store_clock,
+            shard_count=self.cluster.shard_count,
+            on_begun=self.wakeups.of("bulk actions"),
+            audit_log=self.audit_log,
+        )
+
     def _join_schedules(self) -> None:
         """Recurring schedules: what tenants do with them, and who fires their ticks."""
         limits = ScheduleLimits(
@@ -352,6 +418,7 @@ class Platform:
             admit=self.submissions.admit,
             on_change=self.wakeups.of("ticker"),
             on_scheduled=self.submissions.wrote_for_later,
+            audit_log=self.audit_log,
         )
         self.schedules = Schedules(
             self.database,
@@ -368,6 +435,7 @@ class Platform:
             self.control,
             self.job_ids,
             self.metrics,
+            with_job_events=self.directory.with_job_events,
             on_scheduled=self.wakeups.of("promoter"),
             on_cancel=self.wakeups.of("overlapping runs"),
         )
@@ -401,7 +469,9 @@ class Platform:
             jobs_per_second=self.settings.promote_per_second,
             tenant_jobs_per_second=self.settings.promote_tenant_per_second,
         )
-        replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
+        bulk_runner = BulkRunner(
+            database, dispatcher, self.directory, self.dead_letters, self.control, self.watchers
+        )
         overtime = TimeLimitWatch(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
         janitor = Janitor(
@@ -415,6 +485,7 @@ class Platform:
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,
+            "suspensions": self.suspensions.run_once,
             "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
@@ -423,21 +494,38 @@ class Platform:
             "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": Promoter(database, dispatcher, self.metrics, self.clock, caps).run_once,
+            "events": self.events.sequencer.run_once,
+            "event tails": self.events.tails.run_once,
             "expirer": Expirer(database, dispatcher, self.watchers, self.lateness).run_once,
             "flow cascades": FlowCascades(database, dispatcher, self.watchers).run_once,
-            "replayer": replayer.run_once,
+            "bulk actions": bulk_runner.run_once,
             "ticker": self.ticker.run_once,
             "overlapping runs": self.ticker.cancel_runs,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
+            "deleted tenants": self._deleted_tenants().run_once,
             "job types": TypeNameExpiry(
                 database, dispatcher, self.directory.names, self.metrics, self.cluster.shard_count
             ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "waits": self.job_waits.run_once,
             "slow statements": self.slow_statements.run_once,
+            **self.outbound.steps,
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
+            **self.billing.steps(),
         }
+
+    def _deleted_tenants(self) -> DeletedTenants:
+        return DeletedTenants(
+            self.database,
+            self.dispatcher,
+            self.control,
+            self.store_clock,
+            deleted=self.suspensions.deleted,
+            forget=self.suspensions.forget,
+            kept=self.tenant_states.kept,
+            shard_count=self.cluster.shard_count,
+        )
 
     async def start(self) -> None:
         await self.directory.run_once(0)
@@ -445,6 +533,7 @@ class Platform:
         await self.directory.names.load()
         await self.pauses.run_once(0)
         await self.restraints.run_once(0)
+        await self.billing.spend_caps.hear()
         for loop in self.loops.values():
             loop.start()
         self.stalls.start()
@@ -454,6 +543,7 @@ class Platform:
         await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
         self.log_watchers.close()
+        self.events.tails.close()
         for session in self.dispatcher.all_sessions():
             session.wake()
 
@@ -476,3 +566,4 @@ class Platform:
     async def _stop_loops(self) -> None:
         for loop in self.loops.values():
             await loop.stop()
+        await self.outbound.close()

@@ -1,39 +1,43 @@
-"""Who changed what, for operators: what they did by hand, and what the platform decided."""
+"""Who changed what, from where, and what it was before: acts of people, decisions of the platform.
+
+Retention is one setting for all; of what tenants do themselves each keeps its newest lines only, so
+that nobody fills the table.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
 
+from fairway.core.audit import AuditEntry, AuditFilter, AuditLine
+from fairway.core.ids import TenantId
 from fairway.store.connections.database import Connection, execute, fetch_as
 from fairway.store.sql import load
 
 _SQL = load("audit.sql")
 
-PLATFORM = "platform"  # the actor of what nobody asked for
+
+async def add_audit(connection: Connection, line: AuditLine) -> None:
+    await execute(connection, _SQL["add_audit"], **line._asdict())
 
 
-class AuditEntry(NamedTuple):
-    id: int
-    at: datetime
-    actor: str
-    action: str
-    subject: str
-    detail: str
+async def list_audit(connection: Connection, wanted: AuditFilter) -> list[AuditEntry]:
+    """Of everybody."""
+    return await fetch_as(AuditEntry, connection, _SQL["list_audit"], **wanted._asdict())
 
 
-async def add_audit(
-    connection: Connection, actor: str, action: str, subject: str, detail: str
-) -> None:
-    await execute(
-        connection, _SQL["add_audit"], actor=actor, action=action, subject=subject, detail=detail
+async def audit_of(
+    connection: Connection, tenant: TenantId, wanted: AuditFilter
+) -> list[AuditEntry]:
+    """What was done to one tenant's things, by whomever."""
+    return await fetch_as(
+        AuditEntry, connection, _SQL["audit_of"], tenant=tenant, **wanted._asdict()
     )
-
-
-async def list_audit(connection: Connection, before: int, limit: int) -> list[AuditEntry]:
-    """Newest first."""
-    return await fetch_as(AuditEntry, connection, _SQL["list_audit"], before=before, limit=limit)
 
 
 async def forget_audit(connection: Connection, before: datetime, limit: int) -> int:
     return await execute(connection, _SQL["forget_audit"], before=before, limit=limit)
+
+
+async def forget_floods(connection: Connection, *, among: int, kept: int, limit: int) -> int:
+    """Old lines of tenants that wrote very many of the newest; answers how many went."""
+    return await execute(connection, _SQL["forget_floods"], among=among, kept=kept, limit=limit)

@@ -117,23 +117,6 @@ async def types_of_jobs(
     return TypesSeen(row["jobs"], set(row["types"] or ()), row["first"], row["last"])
 
 
-class SlotTime(NamedTuple):
-    pool: PoolId
-    jobs: int
-    billed_us: int
-    unbilled_us: int
-
-
-async def slot_time(
-    connection: Connection, shard: ShardId, tenant: TenantId, since: str, before: str
-) -> list[SlotTime]:
-    """What the tenant's jobs with ids in this range used, by pool."""
-    rows = await fetch(
-        connection, _SQL["slot_time"], shard=shard, tenant=tenant, since=since, before=before
-    )
-    return [SlotTime._make(row) for row in rows]
-
-
 class LiveJob(NamedTuple):
     id: JobId
     key: StreamKey

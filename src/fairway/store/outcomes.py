@@ -16,7 +16,13 @@ from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
 from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
-from fairway.store.connections.database import Connection, execute, fetch, is_found
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_value,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")
@@ -56,6 +62,8 @@ class Settlement(NamedTuple):
     fingerprint: int | None = None  # of a dead letter's cause
     entry: bytes = b"{}"  # the run, for the job's history
     billed_us: int = 0  # of its slot-time; the rest is the platform's own
+    is_attempt: bool = False  # that is billed
+    ended_at: datetime | None = None  # as its entry has it; None: when it is recorded
 
 
 class RefusedEnd(NamedTuple):
@@ -95,11 +103,11 @@ async def record_successes(
     touched = 0
     if None not in places:
         in_place = arrays.places(places)
-        touched = await execute(
+        touched = await fetch_value(
             connection, _SQL["record_successes_in_place"], places=in_place, **values
         )
     if touched < len(done):
-        touched += await execute(connection, _SQL["record_successes"], **values)
+        touched += await fetch_value(connection, _SQL["record_successes"], **values)
     if touched == len(done):
         return set()
     expected: dict[str, tuple[State, Epoch]] = {
@@ -141,18 +149,18 @@ async def record_parents(
 _OF_CHILD = (
     "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
     "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
-    "child_limits", "child_tags", "child_metadata",
+    "child_limits", "child_tags", "child_metadata", "child_events",
 )  # fmt: skip
 
 
 def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
     state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
     due_ms, last_ms, on_late = job.timing or (None, None, None)
-    tags, metadata = (parent.children.marks or {}).get(job.id, NO_MARKS)
+    tags, metadata, events = (parent.children.marks or {}).get(job.id, NO_MARKS)
     return (
         job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
         state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
-        job.limits, None if tags is None else arrays.texts(tags), metadata,
+        job.limits, None if tags is None else arrays.texts(tags), metadata, events,
     )  # fmt: skip
 
 
@@ -171,7 +179,7 @@ async def settle(
     """As `record_successes`, for every other end."""
     done = sorted(done)
     tenants = [item.tenant for item in done]
-    touched = await execute(
+    touched = await fetch_value(
         connection,
         _SQL["settle"],
         shard=shard,
@@ -190,6 +198,8 @@ async def settle(
         fingerprints=[item.fingerprint for item in done],
         entries=[item.entry for item in done],
         billed_us=[item.billed_us for item in done],
+        are_attempts=[item.is_attempt for item in done],
+        ended_ats=[item.ended_at for item in done],
     )
     if touched == len(done):
         return set()

@@ -38,7 +38,12 @@ CREATE TABLE tenants (
     cap          int         CHECK (cap > 0),
     rate_per_second int      CHECK (rate_per_second > 0),
     burst        int         CHECK (burst > 0),
-    reserved     jsonb       NOT NULL DEFAULT '{}'         -- pool name → slots held for this tenant
+    reserved     jsonb       NOT NULL DEFAULT '{}',        -- pool name → slots held for this tenant
+    job_events   boolean     NOT NULL DEFAULT false,       -- it wants to hear what becomes of its jobs
+    state        text        NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'suspended', 'deleted')),
+    reason       text        NOT NULL DEFAULT '',         -- of its suspension, for people
+    cancels_running boolean  NOT NULL DEFAULT false,      -- what runs while it is suspended is asked to stop
+    state_since  timestamptz                              -- NULL: since it was made
 );
 CREATE INDEX tenants_updated ON tenants (updated_at);      -- servers re-read what changed, not all
 
@@ -56,9 +61,11 @@ CREATE TABLE api_keys (
     pools        text[],                                  -- a worker's key runs jobs of these only; NULL: of any
     types        text[],
     last_used_at timestamptz,                             -- to the quarter of an hour
+    only_tenants int[],                                   -- a shared worker's key runs jobs of these only; NULL: of any
     CONSTRAINT a_tenant_key_names_its_tenant CHECK (scope <> 'tenant' OR tenant IS NOT NULL)
 );
 CREATE INDEX api_keys_created ON api_keys (created_at);
+CREATE INDEX api_keys_tenant ON api_keys (tenant);
 
 -- Pools by duration, which are measured, and by resource, which operators add.
 CREATE TABLE pools (
@@ -181,6 +188,7 @@ CREATE TABLE jobs (
     metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
     flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
     limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
+    events       boolean,                                 -- somebody wants to hear what becomes of it; NULL: nobody
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -274,12 +282,12 @@ CREATE TABLE fair_share (
     PRIMARY KEY (shard, pool, tenant)
 ) WITH (fillfactor = 50);
 
--- A replay or a discard of many dead letters, carried out in bounded batches by the shard's owner.
-CREATE TABLE dead_letter_actions (
+-- An act on many jobs, carried out in bounded batches by the shard's owner.
+CREATE TABLE bulk_actions (
     shard        int         NOT NULL,
     tenant       int         NOT NULL,
     id           uuid        NOT NULL,
-    kind         text        NOT NULL CHECK (kind IN ('replay', 'discard')),
+    act          text        NOT NULL CHECK (act IN ('cancel', 'replay', 'discard')),
     state        text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'done', 'aborted', 'failed')),
     type         int,                                     -- the filter: what is NULL does not narrow
     pool         smallint,
@@ -294,9 +302,13 @@ CREATE TABLE dead_letter_actions (
     created_at   timestamptz NOT NULL DEFAULT now(),
     finished_at  timestamptz,
     error        text,                                    -- why it failed
+    states       smallint[],                              -- of the filter too
+    tag          text,
+    skipped      bigint      NOT NULL DEFAULT 0,          -- were not any more what was asked for
+    failed       bigint      NOT NULL DEFAULT 0,          -- that the store refused to change
     PRIMARY KEY (shard, tenant, id)
 );
-CREATE INDEX dead_letter_actions_running ON dead_letter_actions (shard) WHERE state = 'running';
+CREATE INDEX bulk_actions_running ON bulk_actions (shard) WHERE state = 'running';
 
 -- Circuits that are not closed. Every owner reads them, so that all of them hold the same jobs back.
 CREATE TABLE circuits (
@@ -317,17 +329,58 @@ CREATE TABLE quarantines (
     PRIMARY KEY (tenant, type)
 );
 
--- What tenants should hear of, newest last: small, and kept as long as jobs are.
+-- Only servers of the version before the log of events write to it, while they are replaced. It goes with the next schema.
 CREATE TABLE events (
     tenant       int         NOT NULL,
     id           bigint      GENERATED ALWAYS AS IDENTITY,
     at           timestamptz NOT NULL DEFAULT now(),
     kind         text        NOT NULL,
-    subject      text        NOT NULL,                    -- a job type, a pool, a job
-    detail       text        NOT NULL,                    -- a sentence
+    subject      text        NOT NULL,
+    detail       text        NOT NULL,
     PRIMARY KEY (tenant, id)
 );
 CREATE INDEX events_at ON events (at);
+
+-- Where events come in, in the transaction of what happened; no lock, no order between transactions. They stay for a moment.
+CREATE TABLE event_inbox (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    id           bigint      GENERATED ALWAYS AS IDENTITY,
+    at           timestamptz NOT NULL DEFAULT now(),
+    kind         text        NOT NULL,
+    job          uuid,
+    type         int,                                     -- of the job; a notice has a subject instead
+    subject      text,
+    detail       text,                                    -- a sentence, of a notice
+    state        smallint,                                -- the job's, as it became
+    attempt      smallint,
+    pool         smallint,
+    ran_us       bigint,
+    due_at       timestamptz,
+    PRIMARY KEY (shard, tenant, id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+);
+
+-- The position of each tenant's newest event.
+CREATE TABLE event_heads (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    last         bigint      NOT NULL,
+    PRIMARY KEY (shard, tenant)
+) WITH (fillfactor = 50);
+
+-- Chunks of events in order, in days of their own by when they were written, so that old ones go as a whole.
+CREATE TABLE event_log (
+    shard           int         NOT NULL,
+    tenant          int         NOT NULL,
+    first_position  bigint      NOT NULL,                 -- 1, 2, 3 … within the tenant, without gaps
+    last_position   bigint      NOT NULL,
+    written_at      timestamptz NOT NULL DEFAULT now(),
+    events          bytea       NOT NULL,                 -- JSON text of a list
+    PRIMARY KEY (shard, tenant, last_position, written_at),
+    CONSTRAINT events_have_an_order CHECK (first_position BETWEEN 1 AND last_position)
+) PARTITION BY RANGE (written_at);
 
 -- Recurring schedules. A run is known by its tick, so nobody can fire one tick twice.
 CREATE TABLE schedules (
@@ -464,6 +517,127 @@ CREATE TABLE flow_turns (
 );
 
 
+-- Ends of runs as they were recorded: one row for a batch, written by the statement that records it, taken apart soon after.
+CREATE TABLE usage_log (
+    shard        int         NOT NULL,
+    id           bigint      GENERATED ALWAYS AS IDENTITY,
+    recorded_at  timestamptz NOT NULL DEFAULT now(),
+    tenant_ids   int[]       NOT NULL,                    -- side by side with the next: one item a run
+    pool_ids     smallint[]  NOT NULL,
+    type_ids     int[]       NOT NULL,
+    billed_us    bigint[]    NOT NULL,
+    unbilled_us  bigint[],                                -- NULL, as are the next: of successes, which are all billed
+    are_ends     boolean[],                               -- of the job, too; of successes: all
+    are_attempts boolean[],                               -- that are billed; of successes: all
+    ended_ats    timestamptz[],                           -- of successes: when they were recorded
+    PRIMARY KEY (shard, id)
+) WITH (                                                  -- rows stay for a moment, and as a whole
+    toast_tuple_target = 8160,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+);
+
+-- Slot-time by tenant, hour, pool and job type: kept when the jobs are gone.
+CREATE TABLE usage_hours (
+    tenant       int         NOT NULL,
+    hour         timestamptz NOT NULL,                    -- its beginning
+    pool         smallint    NOT NULL,
+    type         int         NOT NULL,
+    jobs_ended   bigint      NOT NULL,
+    attempts     bigint      NOT NULL,                    -- runs that ended and are billed
+    billed_us    bigint      NOT NULL,
+    unbilled_us  bigint      NOT NULL,                    -- of runs that the platform cut short
+    PRIMARY KEY (tenant, hour, pool, type)
+) WITH (fillfactor = 70);
+CREATE INDEX usage_hours_hour ON usage_hours (hour);
+
+-- How far each shard's books are closed: nothing is booked before it any more.
+CREATE TABLE billing_shards (
+    shard         int         PRIMARY KEY,
+    closed_until  timestamptz NOT NULL,
+    stated_until  timestamptz NOT NULL                    -- statements of the months before are written
+);
+
+-- The price list: what is there is never changed. '*': of every pool that has none of its own.
+CREATE TABLE prices (
+    pool                text        NOT NULL CHECK (pool = '*' OR pool ~ '^[a-z][a-z0-9_-]{0,31}$'),
+    valid_from          timestamptz NOT NULL,             -- an hour's beginning
+    base_fee_micros     bigint      NOT NULL CHECK (base_fee_micros >= 0),     -- a month
+    slot_second_micros  bigint      NOT NULL CHECK (slot_second_micros >= 0),
+    added_at            timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (pool, valid_from),
+    CONSTRAINT from_an_hour CHECK (valid_from = date_trunc('hour', valid_from, 'UTC'))
+);
+
+-- What a month came to, in the words of then.
+CREATE TABLE statements (
+    tenant       int         NOT NULL,
+    month        date        NOT NULL,                    -- its first day
+    closed_at    timestamptz NOT NULL DEFAULT now(),
+    lines        bytea       NOT NULL,                    -- JSON text of a list
+    PRIMARY KEY (tenant, month)
+);
+
+-- What a tenant may spend in a month, and how far it was told that it has.
+CREATE TABLE spend_caps (
+    tenant         int         PRIMARY KEY REFERENCES tenants (id),
+    cap_micros     bigint      NOT NULL CHECK (cap_micros >= 0),
+    grace_seconds  int         NOT NULL CHECK (grace_seconds >= 0),
+    month          date        NOT NULL DEFAULT '1970-01-01',         -- of what follows
+    stage          smallint    NOT NULL DEFAULT 0 CHECK (stage BETWEEN 0 AND 3),  -- below, near, reached, paused
+    reached_at     timestamptz,
+    updated_at     timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT what_is_reached_has_its_time CHECK ((stage >= 2) = (reached_at IS NOT NULL))
+);
+
+-- Where tenants want their events sent, and every event on its way there.
+CREATE TABLE webhooks (
+    shard             int         NOT NULL,
+    tenant            int         NOT NULL,
+    id                uuid        NOT NULL,
+    url               text        NOT NULL,
+    kinds             text[]      NOT NULL,               -- of events; none: all
+    description       text        NOT NULL,
+    enabled           boolean     NOT NULL,
+    secret            text        NOT NULL,               -- as it is: it signs; shown once, when it is made
+    old_secret        text,                               -- signs beside it while it is replaced
+    old_secret_until  timestamptz,
+    position          bigint      NOT NULL CHECK (position >= 0),  -- up to which the log is written down below
+    tests             bigint      NOT NULL DEFAULT 0,     -- events that were sent to try it out
+    failures          int         NOT NULL DEFAULT 0,     -- calls in a row
+    failing_since     timestamptz,
+    disabled_because  text        NOT NULL DEFAULT '',    -- a sentence, when the platform did
+    due_at            timestamptz,                        -- when something of it is to be sent; NULL: nothing is
+    created_at        timestamptz NOT NULL DEFAULT now(),
+    updated_at        timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (shard, tenant, id),
+    CONSTRAINT an_old_secret_has_its_end CHECK ((old_secret IS NULL) = (old_secret_until IS NULL))
+) WITH (fillfactor = 50);
+CREATE INDEX webhooks_due ON webhooks (shard, due_at) WHERE enabled;
+
+CREATE TABLE webhook_deliveries (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    webhook      uuid        NOT NULL,
+    number       bigint      NOT NULL,                    -- the event's position; below zero: a test
+    kind         text        NOT NULL,
+    body         bytea       NOT NULL,                    -- what is sent
+    state        smallint    NOT NULL CHECK (state BETWEEN 0 AND 2),  -- waiting, delivered, failed
+    attempts     smallint    NOT NULL DEFAULT 0,
+    next_at      timestamptz,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    last_at      timestamptz,
+    last_status  smallint,                                -- of the receiver's reply
+    last_error   text        NOT NULL DEFAULT '',
+    PRIMARY KEY (shard, tenant, webhook, number),
+    CONSTRAINT what_waits_has_its_time CHECK ((state = 0) = (next_at IS NOT NULL))
+) WITH (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (shard, tenant, webhook, next_at) WHERE state = 0;
+CREATE INDEX webhook_deliveries_newest ON webhook_deliveries (shard, tenant, webhook, created_at, number);
+CREATE INDEX webhook_deliveries_created ON webhook_deliveries (shard, created_at);
+
 -- Who changed what, for operators.
 CREATE TABLE audit (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -471,8 +645,56 @@ CREATE TABLE audit (
     actor        text        NOT NULL,                    -- a key, or the platform itself
     action       text        NOT NULL,
     subject      text        NOT NULL,
-    detail       text        NOT NULL                     -- a sentence
+    detail       text        NOT NULL,                    -- a sentence
+    actor_name   text        NOT NULL DEFAULT '',         -- of the key
+    actor_kind   text        NOT NULL DEFAULT '',         -- operator, tenant, platform, command; empty before 0029
+    address      text        NOT NULL DEFAULT '',         -- where the request came from
+    request_id   text        NOT NULL DEFAULT '',
+    tenant       int,                                     -- whose things were changed; NULL: the house's
+    before       text        NOT NULL DEFAULT '{}',       -- JSON: what differs, without secrets
+    after        text        NOT NULL DEFAULT '{}'
 );
+CREATE INDEX audit_of_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
+-- What became of a job whose events somebody wants. One that is carried to another partition was not accepted again.
+CREATE FUNCTION note_job_event() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    what text;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF current_setting('fairway.carrying', true) = 'on' THEN
+            RETURN NULL;
+        END IF;
+        what := 'job.accepted';
+    ELSIF NEW.state = OLD.state AND NEW.epoch = OLD.epoch THEN
+        RETURN NULL;                                      -- written again, and the same
+    ELSE
+        what := CASE NEW.state
+            WHEN 2 THEN 'job.started'
+            WHEN 3 THEN 'job.succeeded'
+            WHEN 4 THEN 'job.dead'
+            WHEN 5 THEN 'job.cancelled'
+            WHEN 6 THEN 'job.expired'
+            ELSE CASE
+                WHEN OLD.state >= 3 THEN 'job.replayed'
+                WHEN NEW.attempts > OLD.attempts OR NEW.failures IS DISTINCT FROM OLD.failures THEN 'job.retrying'
+                WHEN OLD.state = 0 THEN 'job.queued'
+                ELSE 'job.requeued'
+            END
+        END;
+    END IF;
+    INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us, due_at)
+    VALUES (NEW.shard, NEW.tenant, what, NEW.id, NEW.type, NEW.state,
+            CASE WHEN NEW.state = 2 THEN least(NEW.attempts + 1, 32767) ELSE NEW.attempts END, NEW.pool,
+            CASE WHEN NEW.state <> 2 AND (OLD.state = 2 OR NEW.epoch <> OLD.epoch) THEN NEW.ran_us END,  -- a run ended
+            CASE WHEN NEW.state = 0 AND NEW.execute_at < '9999-01-01 00:00+00' THEN NEW.execute_at END);
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER note_accepted AFTER INSERT ON jobs
+    FOR EACH ROW WHEN (NEW.events) EXECUTE FUNCTION note_job_event();
+CREATE TRIGGER note_changed AFTER UPDATE OF state ON jobs
+    FOR EACH ROW WHEN (NEW.events) EXECUTE FUNCTION note_job_event();
 
 -- ------------------------------------------------------------------------------------------------
 -- A second wall between tenants (roles: row_security.py)
@@ -489,10 +711,13 @@ ALTER TABLE jobs                 ENABLE ROW LEVEL SECURITY;
 ALTER TABLE idempotency          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pauses               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE fair_share           ENABLE ROW LEVEL SECURITY;
-ALTER TABLE dead_letter_actions  ENABLE ROW LEVEL SECURITY;
+ALTER TABLE bulk_actions         ENABLE ROW LEVEL SECURITY;
 ALTER TABLE circuits             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE quarantines          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE events               ENABLE ROW LEVEL SECURITY;
+ALTER TABLE event_inbox          ENABLE ROW LEVEL SECURITY;
+ALTER TABLE event_heads          ENABLE ROW LEVEL SECURITY;
+ALTER TABLE event_log            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
@@ -503,6 +728,12 @@ ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE flow_turns           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE flows                ENABLE ROW LEVEL SECURITY;
 ALTER TABLE unique_jobs          ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit                ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_hours          ENABLE ROW LEVEL SECURITY;
+ALTER TABLE statements           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE spend_caps           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhooks             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_deliveries   ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -511,10 +742,13 @@ CREATE POLICY of_tenant ON jobs                USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON idempotency         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON pauses              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON fair_share          USING (tenant = current_tenant());
-CREATE POLICY of_tenant ON dead_letter_actions USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON bulk_actions        USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON circuits            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON quarantines         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON events              USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON event_inbox         USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON event_heads         USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON event_log           USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
@@ -525,6 +759,12 @@ CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON flow_turns          USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON flows               USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON unique_jobs         USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON audit               USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON usage_hours         USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON statements          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON spend_caps          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON webhooks            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON webhook_deliveries  USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

@@ -1,35 +1,98 @@
-"""Many jobs at once: actions on them, and what they used."""
+"""Many jobs at once: actions on them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, json
+from msgspec import Meta, Raw, Struct, json
 
 from fairway.wire.doc import doc
 from fairway.wire.messages import JobView
 
+NULL = Raw(b"null")
+PerSecond = Annotated[int, Meta(ge=1, le=10_000)]
+FilterText = Annotated[str, Meta(max_length=1_000)]
 
-class CancelMany(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Cancel every job that matches the filters of the address."""
 
-    dry_run: Annotated[bool, doc("Count them, cancel nothing.")] = False
-    all: Annotated[bool, doc("Every job that has not ended; needed when no filter is given.")] = (
+class BulkFilters(
+    Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, frozen=True
+):
+    """Which jobs: the filters of `GET /v1/jobs`, and a cause. What is left out does not narrow."""
+
+    state: Annotated[
+        FilterText | None,
+        doc("One or more states, with commas between; of a cancel such as have not ended."),
+    ] = None
+    type: Annotated[FilterText | None, doc("A job type.")] = None
+    pool: Annotated[FilterText | None, doc("A pool.")] = None
+    tag: Annotated[FilterText | None, doc("A tag that it has.")] = None
+    fingerprint: Annotated[
+        FilterText | None, doc("A cause, from the groups of dead letters; not of a cancel.")
+    ] = None
+    since: Annotated[
+        FilterText | None, doc("Submitted at or after this moment, with its zone.")
+    ] = None
+    until: Annotated[FilterText | None, doc("Submitted before this moment, with its zone.")] = None
+
+
+class BulkRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An act on every job that matches."""
+
+    act: Annotated[
+        Literal["cancel", "replay", "discard"],
+        doc("cancel: jobs that have not ended. replay, discard: dead letters."),
+    ]
+    filter: Annotated[BulkFilters, doc("Which jobs.")] = BulkFilters()
+    all: Annotated[bool, doc("Every job that the act can be done to; needed without a filter.")] = (
         False
     )
-
-
-class CancelledMany(Struct, kw_only=True):
-    """What became of a page of them; go on with `next_cursor` until it is null."""
-
-    matched: Annotated[
-        int, doc("Jobs of this page that matched; of a dry run, all, up to 100 000.")
-    ]
-    cancelled: Annotated[int, doc("Waited, and are cancelled now.")]
-    asked_to_stop: Annotated[int, doc("Run; they end as cancelled, or as they would have.")]
-    next_cursor: Annotated[
-        str | None, doc("Send the same request with it for the next page; null when all are done.")
+    dry_run: Annotated[bool, doc("Only count.")] = False
+    per_second: Annotated[
+        PerSecond | None,
+        doc("At most so many in a second; a hundred for a replay, else ten thousand."),
     ] = None
+    payload: Annotated[
+        Raw,
+        doc(
+            "Of a replay: arguments in place of every job's own; null keeps them.",
+            dict[str, Any] | None,
+        ),
+    ] = NULL
+
+
+class BulkCount(Struct, kw_only=True):
+    """What a dry run found."""
+
+    matched: Annotated[int, doc("How many jobs match.")]
+    is_exact: Annotated[
+        bool, doc("False when there are more: than a million dead letters, or 100 000 others.")
+    ]
+
+
+class BulkActionView(Struct, kw_only=True):
+    """An act on many jobs, and how far it has come."""
+
+    id: Annotated[str, doc("The action's id.")]
+    act: Annotated[str, doc("cancel, replay or discard.")]
+    state: Annotated[str, doc("running, done, aborted or failed.")]
+    filter: Annotated[BulkFilters, doc("Which jobs.")]
+    per_second: Annotated[int, doc("At most so many in a second.")]
+    matched: Annotated[int, doc("How many matched when it began.")]
+    done: Annotated[int, doc("Done, or asked to stop.")]
+    skipped: Annotated[int, doc("Ended or came back by themselves before their turn.")]
+    failed: Annotated[int, doc("That the store refused to change.")]
+    created_at: Annotated[datetime, doc("When it began; what came later is not part of it.")]
+    finished_at: Annotated[datetime | None, doc("When it ended.")]
+    error: Annotated[
+        str | None, doc("What the store said when it last refused; what was done stays done.")
+    ]
+
+
+class BulkActionList(Struct, kw_only=True):
+    """The newest actions."""
+
+    actions: Annotated[list[BulkActionView], doc("Newest first, at most 50.")]
 
 
 IDS_MAX = 1000
@@ -65,21 +128,6 @@ class JobsEnded(Struct, kw_only=True):
         doc("As lists show them. Fewer than there are when they are many or heavy: ask again."),
     ]
     missing: Annotated[list[str], doc("Ids of no jobs of yours.")]
-
-
-class PoolUsage(Struct, kw_only=True):
-    """What jobs of one pool used."""
-
-    pool: Annotated[str, doc("The pool.")]
-    jobs: Annotated[int, doc("Jobs that were submitted in that time.")]
-    billable_slot_seconds: Annotated[float, doc("Slot-time of their runs that is billed.")]
-    unbilled_slot_seconds: Annotated[float, doc("Of runs that the platform cut short.")]
-
-
-class Usage(Struct, kw_only=True):
-    """Slot-time of the jobs that were submitted in some time, by pool."""
-
-    pools: Annotated[list[PoolUsage], doc("By pool; pools without jobs are left out.")]
 
 
 decode_wait = json.Decoder(WaitForJobs).decode

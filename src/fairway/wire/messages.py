@@ -105,6 +105,13 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
     unique: Annotated[
         UniqueRequest | None, doc("One job of its kind at a time, by a key of yours.")
     ] = None
+    events: Annotated[
+        bool,
+        doc(
+            "Whether what becomes of it is written to your log of events (`GET /v1/events`), where"
+            " that is not done for all your jobs."
+        ),
+    ] = False
 
 
 class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):

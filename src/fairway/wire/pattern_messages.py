@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fairway.wire.billing import PRICED_POOL_PATTERN
 from fairway.wire.exchange import HEX_32
 from fairway.wire.messages import (
     JOB_TYPE_PATTERN,
@@ -12,8 +13,8 @@ from fairway.wire.messages import (
     POOL_WORDS,
     TAG_PATTERN,
 )
-from fairway.wire.registry import LABEL_PATTERN
-from fairway.wire.tenancy import TENANT_NAME_PATTERN
+from fairway.wire.operators.registry import LABEL_PATTERN
+from fairway.wire.operators.tenancy import TENANT_NAME_PATTERN
 
 WORDS = {
     JOB_TYPE_PATTERN: JOB_TYPE_WORDS,
@@ -24,6 +25,7 @@ WORDS = {
     " and begin with a letter or digit",
     LABEL_PATTERN: "up to 128 letters (A-Z, a-z), digits and _ . : / = -"
     " and begin with a letter or digit",
+    PRICED_POOL_PATTERN: f"{POOL_WORDS}; or *, which is every pool",
     HEX_32: "32 digits of 0-9 and a-f, and nothing else",
 }
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from fairway.core.redaction import Redaction
 from fairway.runtime.log_options import LogOptions
 from fairway.sdk.handler.context import JOB_LOGGERS, Ctx
 
@@ -43,7 +44,8 @@ class JobLines:
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
-        self._level, self._is_json = options
+        self._level, self._is_json = options.level, options.is_json
+        self._redaction = Redaction(options.redacted)
         self._seconds = seconds
         self._second = 0
         self._said: Counter[str] = Counter()  # by tenant, in that second
@@ -56,7 +58,8 @@ class JobLines:
             return False
         if self._has_room(ctx.tenant):
             whose = {"job": ctx.job_id, "type": ctx.type, "tenant": ctx.tenant}
-            self._put({"event": _cut(line), **whose}, logging.getLevelName(level).lower())
+            told = {"event": self._redaction.text(_cut(line)), **whose}
+            self._put(told, logging.getLevelName(level).lower())
             return False
         with self._lock:
             self._dropped += 1

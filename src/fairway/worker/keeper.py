@@ -17,6 +17,7 @@ from typing import Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
 from fairway.core.run.outcome import Outcome
+from fairway.core.tenant import TENANT_SUSPENDED
 from fairway.runtime.loops import done_before, pause, wait
 from fairway.runtime.random_ids import session_key
 from fairway.runtime.telemetry import logger
@@ -283,7 +284,8 @@ class Keeper:
 
     async def _recover(self, error: FairwayError) -> None:
         is_pointless = is_refusal(error) and not self._ledger.running
-        if isinstance(error, Forbidden) or is_pointless:
+        is_shut_out = isinstance(error, Forbidden) or is_pointless
+        if is_shut_out and error.code != TENANT_SUSPENDED:  # which ends, one day
             raise error
         for call in self._calls:
             call.cancel()  # to the same address; the hello that follows says it all again

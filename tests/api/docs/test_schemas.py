@@ -17,8 +17,8 @@ from fairway.api.docs.openapi import document
 def test_every_field_of_every_message_is_described() -> None:
     kinds = [
         kind
-        for found in pkgutil.iter_modules(wire.__path__)
-        for kind in vars(importlib.import_module(f"fairway.wire.{found.name}")).values()
+        for found in pkgutil.walk_packages(wire.__path__, "fairway.wire.")
+        for kind in vars(importlib.import_module(found.name)).values()
         if isinstance(kind, type)
         and issubclass(kind, msgspec.Struct)
         and kind is not msgspec.Struct

@@ -87,7 +87,7 @@ async def test_compressed_bodies_are_415(tenant: httpx2.AsyncClient, coding: str
     [
         ("/v1/jobs", (8 << 20) + (8 << 10), "POST /v1/uploads"),
         ("/v1/jobs/batch", 16 << 20, "smaller batches"),
-        ("/v1/jobs/cancel", 64 << 10, "that this path takes"),
+        ("/v1/pauses", 64 << 10, "that this path takes"),
     ],
 )
 @pytest.mark.parametrize("says_its_length", [True, False])

@@ -118,7 +118,7 @@ async def test_a_field_given_twice_is_refused(tenant: httpx2.AsyncClient) -> Non
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/jobs", "/v1/jobs/batch", "/v1/jobs/cancel", "/v1/dead-letters/replay",
+    ["/v1/jobs", "/v1/jobs/batch", "/v1/jobs/wait", "/v1/bulk-actions",
      "/v1/schedule-preview"],
 )  # fmt: skip
 async def test_an_empty_body_is_told_what_to_send(tenant: httpx2.AsyncClient, path: str) -> None:

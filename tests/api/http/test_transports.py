@@ -91,7 +91,7 @@ def test_who_closes_after_its_request_hears_why_it_was_refused(
         reply = sent_whole(connection, asked("/v1/jobs", None, *lines, method="POST") + body)
     assert status_of(reply) == 401
     with line(narrow) as connection:
-        much = asked("/v1/jobs/cancel", key, *lines, method="POST") + body
+        much = asked("/v1/jobs/wait", key, *lines, method="POST") + body
         reply = sent_whole(connection, much)
     assert status_of(reply) == 413
     assert reply.endswith(b"}"), "the answer is whole"

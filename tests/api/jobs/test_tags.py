@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import problem
+from tests.api.jobs.test_bulk_actions import over
 from tests.api.worker import HandWorker
 
 
@@ -58,8 +59,9 @@ async def test_with_a_key_and_in_a_batch(tenant: httpx2.AsyncClient) -> None:
 
 async def test_many_are_cancelled_by_tag(tenant: httpx2.AsyncClient) -> None:
     gone, stays = await posted(tenant, tags=["old"]), await posted(tenant, tags=["new"])
-    reply = await tenant.post("/v1/jobs/cancel", params={"tag": "old"}, json={})
-    assert reply.json()["cancelled"] == 1
+    wanted = {"act": "cancel", "filter": {"tag": "old"}}
+    reply = await tenant.post("/v1/bulk-actions", json=wanted)
+    assert (await over(tenant, reply.headers["location"]))["done"] == 1
     states = [(await tenant.get(f"/v1/jobs/{job}")).json()["state"] for job in (gone, stays)]
     assert states == ["cancelled", "queued"]
 

@@ -139,7 +139,7 @@ async def test_hundreds_of_results_share_two_connections(
     await tenant.delete(f"/v1/jobs/{ids[-1]}")
     with pytest.raises(JobEnded):
         await late
-    await tenant.post("/v1/jobs/cancel", json={"all": True})
+    await tenant.post("/v1/bulk-actions", json={"act": "cancel", "all": True})
     async with asyncio.timeout(HANG_SECONDS):
         ends = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(end).__name__ for end in ends} == {"JobCancelled", "CancelledError"}
@@ -161,7 +161,7 @@ async def test_more_than_one_call_can_name_have_their_turns(
         with pytest.raises(JobEnded):
             await waits[-1]
     assert not any(one.done() for one in waits[:-1])
-    await tenant.post("/v1/jobs/cancel", json={"all": True})
+    await tenant.post("/v1/bulk-actions", json={"act": "cancel", "all": True})
     async with asyncio.timeout(HANG_SECONDS):
         await asyncio.gather(*waits, return_exceptions=True)
     await app.aclose()
@@ -176,7 +176,7 @@ async def test_waits_go_on_at_another_server(tenant: httpx2.AsyncClient, house: 
         app = App("many", url=f"{nobody},{second.url}", api_key=key)
         waits = [asyncio.create_task(Handle.from_id(app, id_).aresult()) for id_ in ids]
         await until(lambda: set(ids[1:]) <= {job for _, job in house.platform.watchers.watched()})
-        await tenant.post("/v1/jobs/cancel", json={"all": True})
+        await tenant.post("/v1/bulk-actions", json={"act": "cancel", "all": True})
         async with asyncio.timeout(HANG_SECONDS):
             ends = await asyncio.gather(*waits, return_exceptions=True)
         assert [type(end).__name__ for end in ends] == ["JobCancelled"] * 3

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import NO_TLS, House, problem
-from tests.api.test_scopes import Caller, asked
+from tests.api.test_tenancy_matrix import Caller, asked
 
 from fairway.api.endpoint import Endpoint
 from fairway.api.routes import OPERATIONS

@@ -15,7 +15,7 @@ from tests.core.backlog.test_backlog import LIMITS, POOL, make
 from tests.core.timed_backlog import TimedBacklog
 from tests.properties import tried
 
-from fairway.core.backlog.holds import PAUSED, Hold, Holds
+from fairway.core.backlog.holds import PAUSED, SUSPENDED, Hold, Holds
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
@@ -41,6 +41,23 @@ def test_of_two_that_name_the_same_a_pause_is_heard_of() -> None:
     key = StreamKey(TenantId(1), PoolId(1), TypeId(1), 5)
     both = [Hold(tenant=TenantId(1), reason="open"), Hold(tenant=TenantId(1))]
     assert [Holds(each).on(key) for each in (both, both[::-1])] == [Hold(tenant=TenantId(1))] * 2
+
+
+@given(st.permutations([SUSPENDED, PAUSED, "open"]))
+def test_that_a_tenant_is_suspended_is_heard_of_first(reasons: list[str]) -> None:
+    held = Holds(Hold(tenant=TenantId(1), reason=reason) for reason in reasons)
+    assert [hold.reason for hold in held.naming(TenantId(1))] == [SUSPENDED]
+    assert held.is_suspended(TenantId(1))
+    assert not held.is_suspended(TenantId(2))
+
+
+@given(SOME_HOLDS, st.integers(1, 2))
+def test_holds_that_name_a_tenant_are_its_own_and_everybodys(
+    holds: list[Hold], tenant: TenantId
+) -> None:
+    named = Holds(holds).naming(tenant)
+    assert {hold[:3] for hold in named} == {hold[:3] for hold in holds if hold[0] in (0, tenant)}
+    assert not Holds(holds).is_suspended(tenant)
 
 
 @given(SOME_HOLDS, SOME_HOLDS)

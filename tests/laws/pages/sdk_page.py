@@ -28,7 +28,9 @@ GROUPS = {
         "App", "Job", "Retry", "Exponential", "Limits", "Limit", "Rate", "Unique", "Debounce",
     ],
     "Jobs that were handed in": ["Handle", "JobStatus", "LogLine"],
+    "The event log": ["Event", "EventGap"],
     "Flows": ["chain", "group", "Signature", "FlowHandle"],
+    "Webhooks": ["Webhooks", "verify_webhook"],
     "Inside a run": ["CTX", "Ctx"],
     "What a handler may say": [
         "Fail", "DependencyFailed", "Snooze", "Cancel", "HandBack", "SoftTimeLimit",

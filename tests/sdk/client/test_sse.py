@@ -39,3 +39,11 @@ def test_the_id_of_an_unfinished_event_is_not_resumed_from() -> None:
     parser.forget_partial()
     assert parser.last_id == "1"
     assert list(parser.feed("data: b\n\n")) == [Event("message", "b", "1")]
+
+
+def test_an_id_without_an_event_says_how_far_the_server_is() -> None:
+    parser = EventParser()
+    assert list(parser.feed("retry: 2000\nid: 7\n\n: ping\nid: 9\n\nid: 12\n")) == []
+    assert parser.last_id == "9"
+    parser.forget_partial()
+    assert list(parser.feed("data: b\n\n")) == [Event("message", "b", "9")]

@@ -21,6 +21,7 @@ from fairway.services.jobs.control import Cancelled
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Holding, News
+from fairway.store import history
 
 TOMORROW = Wish(delay_ms=86_400_000)
 HOT = "fairway-hot"
@@ -76,7 +77,9 @@ async def test_who_waits_in_vain_hears_for_what(database_url: str) -> None:
 async def cancel_type(platform: Platform, tenant: Tenant, job_type: str) -> Cancelled:
     number = platform.directory.type_ids[job_type]
     wanted = JobFilter(HIGHEST_JOB_ID, LOWEST_JOB_ID, [0, 1], number, None, 100)
-    return await platform.control.cancel_all(tenant.id, ShardId(0), wanted)
+    async with platform.database.slow(tenant.id) as connection:
+        page = await history.live_jobs(connection, ShardId(0), tenant.id, wanted)
+    return await platform.control.cancel_these(tenant.id, ShardId(0), page)
 
 
 async def test_single_jobs_do_not_wait_behind_pages(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,12 +23,14 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.bulk import BulkFilter
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.failure.dead_letter import DeadFilter
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
+from fairway.services.jobs.bulk_actions import Pace
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 
@@ -90,8 +93,10 @@ async def test_they_are_listed_grouped_and_counted(platform: Platform, tenant: T
     only = EVERYTHING._replace(fingerprint=largest.fingerprint)
     page = await platform.dead_letters.page(tenant.id, only, 100)
     assert {record.id for record in page} == set(first)
-    assert await platform.dead_letters.count(tenant.id, only) == 5
-    assert await platform.dead_letters.count(tenant.id, only._replace(pool=PoolId(2))) == 0
+    count = platform.bulk_actions.count
+    which = bulk(only)
+    assert await count(tenant.id, "replay", which) == (5, True)
+    assert await count(tenant.id, "discard", which._replace(pool=PoolId(2))) == (0, True)
 
 
 async def test_a_job_tells_every_run(platform: Platform, tenant: Tenant) -> None:
@@ -155,11 +160,20 @@ async def test_a_discarded_one_stays_dead_and_off_the_list(
         await platform.dead_letters.replay_one(tenant.id, job, None)
 
 
+def bulk(wanted: DeadFilter) -> BulkFilter:
+    same: dict[str, Any] = {
+        "type": wanted.type,
+        "pool": wanted.pool,
+        "fingerprint": wanted.fingerprint,
+    }
+    return BulkFilter(wanted.before, wanted.since, **same)
+
+
 # -- many ----------------------------------------------------------------------------------------
 
 
 async def ended(platform: Platform, tenant: Tenant, action: str) -> bool:
-    return (await platform.dead_letters.action(tenant.id, action)).state != "running"
+    return (await platform.bulk_actions.read(tenant.id, action)).state != "running"
 
 
 async def test_many_are_replayed_once_each_and_a_second_death_stays(
@@ -168,15 +182,13 @@ async def test_many_are_replayed_once_each_and_a_second_death_stays(
     jobs = await died(platform, tenant, 40)
     others = await died(platform, tenant, 4, "other")
     only = EVERYTHING._replace(type=platform.directory.type_ids["work"])
-    action = await platform.dead_letters.begin(
-        tenant.id, "replay", only, payload=None, per_second=10_000
-    )
+    action = await platform.bulk_actions.begin(tenant.id, "replay", bulk(only), Pace(10_000))
     assert (action.matched, action.state) == (40, "running")
     hand = Hand(platform, short=40)
     leases = await hand.take(40)
     await hand.report(*[hand.done(lease, fatal("again")) for lease in leases])
     await until(lambda: ended(platform, tenant, action.id))
-    action = await platform.dead_letters.action(tenant.id, action.id)
+    action = await platform.bulk_actions.read(tenant.id, action.id)
     assert (action.state, action.done) == ("done", 40)
     assert await states(platform, jobs + others) == {State.DEAD: 44}
     for record in await platform.dead_letters.page(tenant.id, only, 100):
@@ -188,15 +200,13 @@ async def test_a_replay_keeps_its_rate_and_can_be_aborted(
 ) -> None:
     jobs = await died(platform, tenant, 60)
     began = asyncio.get_running_loop().time()
-    action = await platform.dead_letters.begin(
-        tenant.id, "replay", EVERYTHING, payload=None, per_second=20
-    )
+    action = await platform.bulk_actions.begin(tenant.id, "replay", bulk(EVERYTHING), Pace(20))
 
     async def has_moved() -> bool:
-        return (await platform.dead_letters.action(tenant.id, action.id)).done >= 12
+        return (await platform.bulk_actions.read(tenant.id, action.id)).done >= 12
 
     await until(has_moved)
-    aborted = await platform.dead_letters.abort(tenant.id, action.id)
+    aborted = await platform.bulk_actions.abort(tenant.id, action.id)
     took = asyncio.get_running_loop().time() - began
     assert aborted.state == "aborted"
     assert aborted.done <= 20 * took + 5, "no faster than asked, a batch aside"
@@ -205,31 +215,27 @@ async def test_a_replay_keeps_its_rate_and_can_be_aborted(
         State.DEAD: 60 - aborted.done,
     }
     with pytest.raises(Conflict):
-        await platform.dead_letters.abort(tenant.id, action.id)
+        await platform.bulk_actions.abort(tenant.id, action.id)
 
 
 async def test_a_full_queue_is_waited_for(platform: Platform) -> None:
     small = await add_tenant(platform, "small", depth_limit=10)
     for _ in range(3):
         await died(platform, small, 8)
-    action = await platform.dead_letters.begin(
-        small.id, "replay", EVERYTHING, payload=None, per_second=20
-    )
+    action = await platform.bulk_actions.begin(small.id, "replay", bulk(EVERYTHING), Pace(20))
 
     async def has_moved() -> bool:
-        return (await platform.dead_letters.action(small.id, action.id)).done >= 4
+        return (await platform.bulk_actions.read(small.id, action.id)).done >= 4
 
     await until(has_moved)
     await asyncio.sleep(0.5)
-    assert (await platform.dead_letters.action(small.id, action.id)).done <= 10
-    await platform.dead_letters.abort(small.id, action.id)
+    assert (await platform.bulk_actions.read(small.id, action.id)).done <= 10
+    await platform.bulk_actions.abort(small.id, action.id)
 
 
 async def test_many_are_discarded(platform: Platform, tenant: Tenant) -> None:
     jobs = await died(platform, tenant, 30)
-    action = await platform.dead_letters.begin(
-        tenant.id, "discard", EVERYTHING, payload=None, per_second=10_000
-    )
+    action = await platform.bulk_actions.begin(tenant.id, "discard", bulk(EVERYTHING), Pace(10_000))
     await until(lambda: ended(platform, tenant, action.id))
     assert await platform.dead_letters.page(tenant.id, EVERYTHING, 10) == []
     assert await states(platform, jobs) == {State.DEAD: 30}
@@ -243,12 +249,10 @@ async def test_a_server_that_dies_in_the_middle_loses_and_doubles_nothing(
         await until(lambda: owns_all(second))
         tenant = await add_tenant(second)
         jobs = await died(second, tenant, 100)
-        action = await second.dead_letters.begin(
-            tenant.id, "replay", EVERYTHING, payload=None, per_second=100
-        )
+        action = await second.bulk_actions.begin(tenant.id, "replay", bulk(EVERYTHING), Pace(100))
 
         async def has_moved() -> bool:
-            return (await second.dead_letters.action(tenant.id, action.id)).done >= 20
+            return (await second.bulk_actions.read(tenant.id, action.id)).done >= 20
 
         await until(has_moved)
         await kill(second)
@@ -258,7 +262,7 @@ async def test_a_server_that_dies_in_the_middle_loses_and_doubles_nothing(
         leases = await hand.take(100, seconds=20)
         assert sorted(lease.job.id for lease in leases) == sorted(jobs), "each once"
         await until(lambda: ended(first, tenant, action.id))
-        assert (await first.dead_letters.action(tenant.id, action.id)).done == 100
+        assert (await first.bulk_actions.read(tenant.id, action.id)).done == 100
         await hand.report(*[hand.done(lease) for lease in leases])
         assert await states(first, jobs) == {State.SUCCEEDED: 100}
         await first.stop()

@@ -9,7 +9,7 @@ import pytest
 from tests.locked import held_flows, standing
 from tests.postgres import connected
 from tests.services.backpressure.test_connection_turns import HOT, cancel_type
-from tests.services.jobs.test_dead_letter_replayer import died, has_ended, replay_all
+from tests.services.jobs.test_bulk_runner import died, has_ended, replay_all
 from tests.services.jobs.test_flows import BROKEN, flow, make, run, states
 from tests.services.platform_room import Hand, add_tenant, new, submit, until
 from tests.services.scheduling.test_expirer import platform_expirer_round

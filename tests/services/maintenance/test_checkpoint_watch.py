@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
+from tests.services.platform_room import (
+    LONG,
+    QUICK,
+    Hand,
+    add_tenant,
+    new,
+    owner_on,
+    submit,
+    told_events,
+)
 
 from fairway.core.run.lease import LeaseProof
 from fairway.runtime.settings import replaced
@@ -24,9 +33,10 @@ async def test_a_long_run_without_a_checkpoint_is_told_of_once(
         watch = platform.checkpoint_watch
         now_us = platform.clock.now_us()
         await watch.run_once(now_us + 299_000_000)
-        assert not await platform.tenant_events.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
+        assert not await told_events(platform, tenant, "checkpoint.missing")
         for _ in range(2):
             await watch.run_once(now_us + 301_000_000)
-        (event,) = await platform.tenant_events.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
-        assert careless.job.id in event.detail
+        (event,) = await told_events(platform, tenant, "checkpoint.missing")
+        assert event.job == careless.job.id
+        assert careless.job.id in str(event.data["detail"])
         assert platform.metrics.without_checkpoint._value.get() == 1

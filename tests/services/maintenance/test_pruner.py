@@ -19,6 +19,7 @@ from tests.services.platform_room import (
 )
 from tests.store.rows import new_job
 
+from fairway.core.audit import PLATFORM, Act, line_of
 from fairway.core.backlog.tombstones import KEEP_US
 from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
@@ -94,7 +95,7 @@ async def test_a_clock_that_jumped_drops_no_history(platform: Platform) -> None:
         await connection.execute(
             "UPDATE jobs SET state = 3, finished_at = $2 WHERE id = $1", done.id, old
         )
-        await add_audit(connection, "key", "put_pool", "gpu", "Set by hand.")
+        await add_audit(connection, line_of(PLATFORM, Act("put_pool", "gpu")))
         await add_keys(connection, 1, expired=True)
     ahead = datetime.now(UTC) + timedelta(days=400)
     platform.store_clock.was_read(ahead, platform.clock.now_us())
@@ -215,8 +216,8 @@ async def add_keys(connection: Connection, count: int, *, expired: bool, shard: 
 async def add_past(connection: Connection, shard: int) -> None:
     """An action and a run of a schedule that nobody has to remember any more."""
     await connection.execute(
-        "INSERT INTO dead_letter_actions (shard, tenant, id, kind, state, since, before,"
-        "                                 per_second, matched, cursor, finished_at)"
+        "INSERT INTO bulk_actions (shard, tenant, id, act, state, since, before,"
+        "                          per_second, matched, cursor, finished_at)"
         " SELECT $1, 1, id, 'discard', 'done', id, id, 1, 1, id, $2"
         " FROM gen_random_uuid() AS id",
         shard,
@@ -232,7 +233,7 @@ async def add_past(connection: Connection, shard: int) -> None:
 
 async def shards_left(platform: Platform) -> list[set[int]]:
     """Whose keys, actions and runs are still there."""
-    tables = ("idempotency", "dead_letter_actions", "schedule_runs")
+    tables = ("idempotency", "bulk_actions", "schedule_runs")
     async with platform.database.upkeep() as connection:
         return [
             {row["shard"] for row in await connection.fetch(f"SELECT DISTINCT shard FROM {table}")}

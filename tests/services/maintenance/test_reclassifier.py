@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.services.platform_room import MEDIUM, SHORT, Hand, new, sight, stored, submit, until
+from tests.services.platform_room import (
+    MEDIUM,
+    SHORT,
+    Hand,
+    new,
+    sight,
+    stored,
+    submit,
+    told_events,
+    until,
+)
 
+from fairway.core.audit import AuditFilter
 from fairway.core.lifecycle import State
 from fairway.core.pool_classifier import RUNS_MIN
 from fairway.core.tenant import Tenant
@@ -41,11 +52,12 @@ async def test_a_type_whose_p95_is_20_s_is_moved_and_everybody_is_told(
     await judge(platform)
     assert platform.registry.pool_for("work", "short") == MEDIUM
     assert platform.registry.pool_for("work", None) == MEDIUM
-    (event,) = await platform.tenant_events.events(tenant.id, 1 << 62, "job_type_moved", 10)
+    (event,) = await told_events(platform, tenant, "type.reclassified")
     assert event.subject == "work"
-    assert "From short to medium" in event.detail
-    entry = (await platform.registry.audit(1 << 62, 10))[0]  # the newest
+    assert "From short to medium" in str(event.data["detail"])
+    entry = (await platform.registry.audit(None, AuditFilter(1 << 62, 10)))[0]  # the newest
     assert (entry.actor, entry.action, entry.subject) == ("platform", "job_type_moved", "work")
+    assert (entry.before, entry.after) == ('{"pool":"short"}', '{"pool":"medium"}')
     moved = await platform.registry.type_named("work")
     assert moved.measured_pool == MEDIUM
     assert 18_000 <= (moved.measured_p95_ms or 0) <= 22_000
@@ -84,7 +96,7 @@ async def test_it_does_not_flap(platform: Platform, tenant: Tenant) -> None:
         await finish(platform, tenant, 3 * RUNS_MIN, ran_us)
         await judge(platform)
         await judge(platform, platform.clock.now_us() + 3700 * S)
-    assert len(await platform.tenant_events.events(tenant.id, 1 << 62, "job_type_moved", 10)) == 1
+    assert len(await told_events(platform, tenant, "type.reclassified")) == 1
     assert platform.registry.pool_for("work", "short") == MEDIUM
 
 
@@ -103,7 +115,7 @@ async def test_another_server_hears_of_the_move(platform: Platform, tenant: Tena
 
 
 async def told(platform: Platform, tenant: Tenant, kind: str) -> bool:
-    found = await platform.tenant_events.events(tenant.id, 1 << 62, kind, 10)
+    found = await told_events(platform, tenant, kind)
     return [event.subject for event in found] == ["work"]
 
 
@@ -137,7 +149,7 @@ async def test_an_overrun_job_keeps_its_lease_and_frees_its_slot(
     await beating(hand, lambda: lease.moved_to == MEDIUM)
     assert (lease.session.in_use[SHORT], lease.session.in_use[MEDIUM]) == (0, 1)
     assert platform.metrics.violations.labels("short")._value.get() == 1
-    await until(lambda: told(platform, tenant, "pool_violation"))
+    await until(lambda: told(platform, tenant, "pool.violated"))
     (second,) = await submit(platform, tenant, new())  # its slot is free for another
     news = await hand.say(wait_seconds=5)
     assert news is not None

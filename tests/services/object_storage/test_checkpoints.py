@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
+from tests.services.platform_room import (
+    LONG,
+    QUICK,
+    Hand,
+    add_tenant,
+    new,
+    owner_on,
+    submit,
+    told_events,
+)
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.explain import Reason
@@ -35,10 +44,8 @@ class Room:
 
     async def last_word(self) -> str:
         """What the tenant was last told of a lost checkpoint."""
-        found = await self.platform.tenant_events.events(
-            self.tenant.id, 1 << 62, "checkpoint_lost", 1
-        )
-        return found[0].detail
+        found = await told_events(self.platform, self.tenant, "checkpoint.lost")
+        return str(found[-1].data["detail"])
 
     def objects(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("checkpoints/**/*") if path.is_file())

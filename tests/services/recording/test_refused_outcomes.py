@@ -89,10 +89,6 @@ async def test_sums_stop_where_numbers_end(platform: Platform, tenant: Tenant) -
     assert (record.state, record.unbilled_us) == (State.DEAD, (1 << 63) - 1)
     assert record.billed_us == (1 << 63) - 1
     assert (record.ran_us or 0) < 60_000_000, "no longer than its lease is old, and some seconds"
-    used = await platform.job_lookup.slot_time(
-        tenant.id, job, "ffffffff-ffff-ffff-ffff-ffffffffffff"
-    )
-    assert used[0].billed_us == (1 << 63) - 1
 
 
 async def test_a_run_took_no_longer_than_its_lease_is_old(

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.services.platform_room import Hand, add_tenant, freeze, new, open_pair, stopped, submit
 
+from fairway.core.audit import PLATFORM
 from fairway.core.backlog.holds import Hold
 from fairway.core.ids import JobId, PoolId, TenantId
 from fairway.core.job_type import TypeFacts
@@ -132,7 +133,7 @@ async def test_a_name_of_the_house_lapses_and_goes_with_the_last_job_of_its_time
     await Hand(platform, types=["deployed.once"]).say(hello=True)
     await Hand(platform, types=["deployed.once"]).say(goodbye=True)
     platform.dispatcher.sessions.clear()
-    await platform.registry.put_type("by.hand", TypeFacts(attempts_max=3), "me")
+    await platform.registry.put_type("by.hand", TypeFacts(attempts_max=3), PLATFORM)
     await tick(platform, expiry, days=29)
     assert (await rows(platform, "deployed.once") or {})["shared"]
     await tick(platform, expiry, days=2)
@@ -202,7 +203,7 @@ async def test_schedules_pauses_and_restraints_keep_names(
             "INSERT INTO quarantines (tenant, type) VALUES ($1, $2)", tenant.id, ids["quarantine"]
         )
         await connection.execute(
-            "INSERT INTO dead_letter_actions (shard, tenant, id, kind, type, since, before,"
+            "INSERT INTO bulk_actions (shard, tenant, id, act, type, since, before,"
             " per_second, matched, cursor) VALUES ($1, $2, gen_random_uuid(), 'replay', $3,"
             " gen_random_uuid(), gen_random_uuid(), 1, 1, gen_random_uuid())",
             shard, tenant.id, ids["action"],

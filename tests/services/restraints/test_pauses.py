@@ -27,7 +27,7 @@ from fairway.core.ids import TypeId
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
-from fairway.services.restraints.pauses import TENANT_PAUSES_MAX
+from fairway.services.restraints.pauses import TENANT_PAUSES_MAX, Pauser
 from fairway.store.connections.database import Connection
 from fairway.store.registry import tiers
 
@@ -223,17 +223,17 @@ async def test_a_paused_tenant_is_owed_nothing(platform: Platform, tenant: Tenan
 async def test_a_tenant_has_so_many_pauses_and_no_more(database_url: str) -> None:
     async with owner_on(database_url) as platform:
         tenant, other = [await add_tenant(platform, name) for name in ("acme", "bolt")]
-        pauses = platform.pauses
+        pauses, as_tenant = platform.pauses, Pauser(asker=tenant.id)
         for number in range(1, TENANT_PAUSES_MAX + 1):
-            await pauses.pause(Hold(tenant.id, TypeId(number)), tenant.id)
+            await pauses.pause(Hold(tenant.id, TypeId(number)), as_tenant)
         with pytest.raises(LimitReached) as refusal:
-            await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), tenant.id)
+            await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), as_tenant)
         assert refusal.value.code == "TOO_MANY_PAUSES"
-        await pauses.pause(Hold(tenant.id, TypeId(1)), tenant.id)  # as it is already
-        await pauses.pause(Hold(other.id, TypeId(1)), other.id)
+        await pauses.pause(Hold(tenant.id, TypeId(1)), as_tenant)  # as it is already
+        await pauses.pause(Hold(other.id, TypeId(1)), Pauser(asker=other.id))
         await pauses.pause(Hold(tenant.id))  # an operator may, always
         assert len(await pauses.of()) == TENANT_PAUSES_MAX + 2
         assert await pauses.of(other.id) == (Hold(other.id, TypeId(1)),)
         assert await pauses.resume(Hold(tenant.id, TypeId(1)))
         assert await pauses.resume(Hold(tenant.id, TypeId(2)))
-        await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), tenant.id)
+        await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), as_tenant)

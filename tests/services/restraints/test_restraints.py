@@ -15,6 +15,7 @@ from tests.services.platform_room import (
     sight,
     stored,
     submit,
+    told_events,
     until,
 )
 
@@ -26,7 +27,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.failure.failure_policy import TypeKey
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
-from fairway.store import events, restraints
+from fairway.store import restraints
 
 SOON = CircuitSettings(rest_us=300_000)
 
@@ -74,9 +75,7 @@ async def work(
 
 async def told(platform: Platform, tenant: Tenant) -> list[str]:
     """Kinds of the tenant's events, oldest first."""
-    async with platform.database.background() as connection:
-        found = await events.list_events(connection, tenant.id, 1 << 62, None, 100)
-    return [event.kind for event in reversed(found)]
+    return [event.kind for event in await told_events(platform, tenant)]
 
 
 async def counters(
@@ -102,7 +101,7 @@ async def test_a_dependency_that_is_away_parks_its_jobs_and_theirs_alone(
     ran = await work(hand, lambda lease: AWAY, until_calls=60)
     in_vain = len(ran)
     assert in_vain <= 60, "as many as prove it, those under way, and a few probes"
-    await until(lambda: _is_told(platform, tenant, "dependency_circuit_open"))
+    await until(lambda: _is_told(platform, tenant, "circuit.opened"))
     counts = await counters(platform, tenant, jobs)
     assert sum(counts.values()) == 300
     assert all(state in (State.QUEUED, State.SCHEDULED) for state, *_ in counts)
@@ -117,7 +116,7 @@ async def test_a_dependency_that_is_away_parks_its_jobs_and_theirs_alone(
     ran = await work(hand, lambda lease: None, until_calls=300, seconds=30)
     assert {lease.job.id for lease in ran} >= {*jobs} - {other}
     await until(lambda: _all_succeeded(platform, jobs))
-    assert "dependency_circuit_closed" in await told(platform, tenant)
+    assert "circuit.closed" in await told(platform, tenant)
     async with platform.database.background() as connection:
         assert await restraints.all_circuits(connection) == {}
 
@@ -150,7 +149,7 @@ async def test_the_next_owner_holds_the_same_jobs_back(database_url: str) -> Non
         await submit(first, tenant, *[new("pay")] * 30)
         hand = Hand(first, types=("pay",), short=10)
         await work(hand, lambda lease: AWAY, until_calls=15)
-        await until(lambda: _is_told(first, tenant, "dependency_circuit_open"))
+        await until(lambda: _is_told(first, tenant, "circuit.opened"))
     async with owner_on(database_url) as second:
         await until(lambda: bool(second.dispatcher.backlog.runnable.holds))
         pay = second.directory.type_ids["pay"]
@@ -165,7 +164,7 @@ async def test_a_type_that_mostly_fails_gets_two_tries(platform: Platform, tenan
     jobs = await submit(platform, tenant, *[new("bad")] * 60)
     hand = Hand(platform, types=("bad", "work"), short=20)
     ran = await work(hand, lambda lease: BROKEN, until_calls=120, seconds=30)
-    await until(lambda: _is_told(platform, tenant, "quarantine_imposed"))
+    await until(lambda: _is_told(platform, tenant, "quarantine.imposed"))
     assert max(Counter(lease.job.id for lease in ran).values()) <= 2
     counts = await counters(platform, tenant, jobs)
     assert counts[State.DEAD, 2, 2, 0, 0, 0, 0] == 60
@@ -175,7 +174,7 @@ async def test_a_type_that_mostly_fails_gets_two_tries(platform: Platform, tenan
 
     await submit(platform, tenant, *[new("bad")] * 5)
     await work(hand, lambda lease: None, until_calls=5)
-    await until(lambda: _is_told(platform, tenant, "quarantine_lifted"))
+    await until(lambda: _is_told(platform, tenant, "quarantine.lifted"))
     async with platform.database.background() as connection:
         assert await restraints.all_quarantines(connection) == {}
 
@@ -198,7 +197,7 @@ async def test_a_person_may_lift_it(platform: Platform, tenant: Tenant) -> None:
     await work(hand, lambda lease: BROKEN, until_calls=60)
     key = TypeKey(tenant.id, platform.directory.type_ids["bad"])
     quarantine = platform.dispatcher.failure_policy.quarantines[key]
-    await until(lambda: _is_told(platform, tenant, "quarantine_imposed"))
+    await until(lambda: _is_told(platform, tenant, "quarantine.imposed"))
     assert quarantine.is_on
     async with platform.database.background() as connection:
         assert await restraints.lift_quarantine(connection, *key)
@@ -230,7 +229,7 @@ async def test_who_keeps_killing_workers_is_throttled(platform: Platform, tenant
     hand = Hand(platform, types=("bad", "work"), short=1)
     ran = await work(hand, lambda lease: CRASHED, until_calls=200, seconds=30)
     assert len(ran) < 50, "20 jobs might have killed 200"
-    await until(lambda: _is_told(platform, tenant, "recycling_throttled"))
+    await until(lambda: _is_told(platform, tenant, "recycling.throttled"))
     dead = [job for job in jobs if (await stored(platform, job))[0] is State.DEAD]
     for job in dead:
         record = (await sight(platform, tenant, job)).record

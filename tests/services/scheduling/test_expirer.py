@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.services.platform_room import Hand, stored, submit, until
+from tests.services.platform_room import Hand, stored, submit, told_events, until
 from tests.services.test_times import now_ms, submit_for
 
 from fairway.core.ids import JobId, PoolId, TenantId
@@ -22,7 +22,6 @@ from fairway.services.scheduling.expirer import (
     late_events,
     within_bounds,
 )
-from fairway.store.events import list_events
 
 
 @pytest.fixture
@@ -57,9 +56,7 @@ async def test_a_late_job_is_skipped_with_an_event(
 
 
 async def has_event(platform: Platform, tenant: Tenant, job: JobId) -> bool:
-    async with platform.database.background() as connection:
-        found = await list_events(connection, tenant.id, 2**60, "late_execution", 10)
-    return [event.subject for event in found] == [job]
+    return [event.job for event in await told_events(platform, tenant, "job.late")] == [job]
 
 
 def test_very_many_late_jobs_are_counted_in_one_event() -> None:

@@ -76,6 +76,7 @@ def ticker_of(platform: Platform) -> Ticker:
         platform.control,
         platform.submissions.ids,
         platform.metrics,
+        with_job_events=platform.directory.with_job_events,
         on_scheduled=platform.wakeups.of("promoter"),
         on_cancel=platform.wakeups.of("overlapping runs"),
     )
@@ -303,9 +304,9 @@ async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
     sizes: list[int] = []
     insert = submissions.insert_jobs
 
-    async def noted(connection: Any, shard: int, jobs: Any, scheduled: Any) -> None:
+    async def noted(connection: Any, shard: int, jobs: Any, *more: Any) -> None:
         sizes.append(len(jobs))
-        await insert(connection, ShardId(shard), jobs, scheduled)
+        await insert(connection, ShardId(shard), jobs, *more)
 
     monkeypatch.setattr(submissions, "insert_jobs", noted)
     until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too

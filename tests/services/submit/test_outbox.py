@@ -11,7 +11,16 @@ import asyncpg
 import pytest
 from tests.logins import login_of
 from tests.postgres import connected
-from tests.services.platform_room import Hand, add_tenant, new, open_pair, owner_on, stopped, until
+from tests.services.platform_room import (
+    Hand,
+    add_tenant,
+    new,
+    open_pair,
+    owner_on,
+    stopped,
+    told_events,
+    until,
+)
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import JobId, ShardId, TenantId, Term
@@ -127,10 +136,11 @@ async def test_what_can_be_no_job_is_set_aside_and_told(database_url: str) -> No
         await platform.outbox.run_once(read, 0)
         assert await in_jobs(platform) == good
         assert await left(platform, acme) == 0
-        (event,) = await platform.tenant_events.events(acme.id, 1 << 60, None, 10)
-        assert event.kind == "committed_jobs_refused"
-        assert f"{bad[0]}: UNKNOWN_POOL: There is no such pool. (at /pool)" in event.detail
-        assert f"{bad[1]}: INTERNAL" in event.detail
+        (event,) = await told_events(platform, acme)
+        assert event.kind == "outbox.refused"
+        detail = str(event.data["detail"])
+        assert f"{bad[0]}: UNKNOWN_POOL: There is no such pool. (at /pool)" in detail
+        assert f"{bad[1]}: INTERNAL" in detail
         assert platform.admission.refusals(acme)["UNKNOWN_POOL"] == 1
 
 
@@ -150,8 +160,8 @@ async def test_a_row_that_the_store_refuses_holds_up_no_other(database_url: str)
             )
         await platform.outbox.run_once(read, 0)
         assert await in_jobs(platform) == [*ids[:2], *ids[3:]]
-        (event,) = await platform.tenant_events.events(acme.id, 1 << 60, None, 10)
-        assert "not this one" in event.detail
+        (event,) = await told_events(platform, acme)
+        assert "not this one" in str(event.data["detail"])
         async with connected(database_url) as owner:
             await owner.execute("DROP FUNCTION refuse CASCADE")
 

@@ -65,7 +65,7 @@ async def tables_with_tenants(connection: Connection) -> list[str]:
 async def test_a_table_that_comes_later_is_not_forgotten(connection: Connection) -> None:
     rows = await connection.fetch(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        " AND relkind IN ('r', 'p') AND relname !~ '^(jobs|job_logs)_[0-9]'"
+        " AND relkind IN ('r', 'p') AND relname !~ '^(jobs|job_logs|event_log)_[0-9]'"
     )
     assert {row["relname"] for row in rows} == set(TABLES)
 
@@ -75,7 +75,7 @@ async def test_every_table_with_rows_of_tenants_has_a_policy(connection: Connect
         "SELECT tablename FROM pg_policies JOIN pg_class c ON c.oid = tablename::regclass"
         " WHERE c.relrowsecurity AND 'public' = ANY(roles) AND cmd = 'ALL'"
     )
-    days = ("jobs_", "job_logs_")
+    days = ("jobs_", "job_logs_", "event_log_")
     tables = {one for one in await tables_with_tenants(connection) if not one.startswith(days)}
     assert {row["tablename"] for row in rows} == tables | {"shards"}
     assert "jobs_carried" not in TENANTS_MAY
@@ -133,7 +133,7 @@ async def test_a_tenants_connection_writes_no_row_of_another(filled: Database) -
             await connection.execute("INSERT INTO pauses (tenant, type, pool) VALUES (2, 1, 0)")
 
 
-@pytest.mark.parametrize("secret", ["api_keys", "cluster", "audit", "sessions", "jobs_carried"])
+@pytest.mark.parametrize("secret", ["api_keys", "cluster", "sessions", "jobs_carried"])
 async def test_a_tenants_connection_never_asks_what_is_no_tenants(
     filled: Database, secret: str
 ) -> None:

@@ -28,7 +28,7 @@ def chunk(first_n: int, last_n: int) -> Chunk:
 
 
 async def test_days_come_and_go(connection: Connection) -> None:
-    await drop_log_days(connection, NOW + timedelta(days=30))
+    await drop_log_days(connection, "job_logs", NOW + timedelta(days=30))
     with pytest.raises(asyncpg.CheckViolationError):
         await keep_lines(connection, SHARD, [chunk(1, 1)])
     made = await make_log_days(connection, NOW)
@@ -41,8 +41,8 @@ async def test_days_come_and_go(connection: Connection) -> None:
     assert len(await list_lines(connection, whose, LogPlace(Epoch(3), 3), None, 10)) == 2
     assert len(await list_lines(connection, whose, LogPlace(Epoch(3), 4), None, 10)) == 1
     assert await list_lines(connection, whose, LogPlace(Epoch(3), 0), 2, 10) == []
-    assert await drop_log_days(connection, NOW - timedelta(days=7)) == []
-    gone = await drop_log_days(connection, NOW + timedelta(days=2))
+    assert await drop_log_days(connection, "job_logs", NOW - timedelta(days=7)) == []
+    gone = await drop_log_days(connection, "job_logs", NOW + timedelta(days=2))
     assert f"job_logs_{NOW:%Y%m%d}" in gone
     assert await list_lines(connection, whose, LogPlace(Epoch(0), 0), None, 10) == []
     await make_log_days(connection, NOW)

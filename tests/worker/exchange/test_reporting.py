@@ -141,6 +141,15 @@ async def test_a_refused_key_ends_the_worker(platform: Platform) -> None:
             await life
 
 
+async def test_a_worker_of_a_suspended_tenant_keeps_trying(platform: Platform) -> None:
+    """The suspension ends one day, and nobody starts the worker for it."""
+    platform.codes[403] = "TENANT_SUSPENDED"
+    platform.judge = lambda request: 403 if len(platform.calls) < 4 else 200
+    platform.leases = [lease(1)]
+    async with working(platform) as life:
+        await until(lambda: job_id(1) in platform.heard, life, "it works when it may")
+
+
 async def test_heavy_reports_travel_in_bounded_calls_of_their_own(platform: Platform) -> None:
     """Six results of 6 MB, said at the same moment, and a small one."""
     platform.leases = [lease(n, "echo", "medium", {"text": "x" * 6 * MB}) for n in range(1, 7)]

@@ -42,7 +42,7 @@ def _method(operation: Endpoint) -> str:
         case "DELETE" | "PATCH" | "PUT":
             return f"-X {operation.method} "
         case _:
-            return "-N " if operation.path.endswith("/events") else ""
+            return "-N " if operation.path.endswith(("/events", "/stream")) else ""
 
 
 def _target(operation: Endpoint) -> str:

@@ -7,9 +7,12 @@ errors do. Nothing is written down twice; this file only joins them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from fairway.api.docs.curl import curl
 from fairway.api.docs.problem_notes import PROBLEM_NOTES
@@ -36,7 +39,7 @@ KEYS = {
 
 @cache
 def document() -> Node:
-    kinds = {kind for op in OPERATIONS for kind in (op.body, *(r.kind for r in op.replies)) if kind}
+    kinds = {kind for op in OPERATIONS for kind in _kinds(op)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -58,6 +61,12 @@ def document() -> Node:
     }
 
 
+def _kinds(operation: Endpoint) -> Iterator[type[Struct]]:
+    """Every message that it takes or gives."""
+    replies = (reply.kind for reply in operation.replies)
+    yield from filter(None, (operation.body, *operation.messages, *replies))
+
+
 def _paths() -> Node:
     paths: dict[str, Node] = defaultdict(dict)
     for group in GROUPS:
@@ -77,6 +86,8 @@ def _operation(operation: Endpoint, tag: str) -> Node:
         "responses": _responses(operation),
         "x-codeSamples": [{"lang": "Shell", "source": curl(operation)}],
     }
+    if operation.messages:  # OpenAPI has no word for them
+        node["x-messages"] = [{"$ref": REF.format(name=one.__name__)} for one in operation.messages]
     if operation.body is not None:
         node["requestBody"] = {
             "required": True,
@@ -118,7 +129,13 @@ def _parameter(parameter: Parameter) -> Node:
 
 
 def _responses(operation: Endpoint) -> Node:
-    good = {str(reply.status): _reply(reply) for reply in operation.replies}
+    good: Node = {}
+    for reply in operation.replies:
+        status, node = str(reply.status), _reply(reply)
+        if status in good:  # the same in another form
+            good[status]["content"] |= node["content"]
+        else:
+            good[status] = node
     return good | _problems(operation)
 
 

@@ -44,6 +44,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " runs them, an operator's key manages tenants and keys.",
         "Use the key with the right scope; the scope is the second part of its text.",
     ),
+    "TENANT_SUSPENDED": ProblemNote(
+        "An operator suspended the tenant that this key belongs to. Its keys open nothing, nothing"
+        " of it starts, and nothing is lost: what waits goes on when the tenant is resumed.",
+        "`detail` has the operator's reason. Ask whoever runs the platform; a worker keeps trying"
+        " by itself.",
+    ),
     "SESSION_OF_ANOTHER_KEY": ProblemNote(
         "A worker session belongs to the key that opened it, and this call names one with another"
         " key. Nothing of the call was taken.",
@@ -140,6 +146,14 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "You have as many recurring schedules as a tenant may have.",
         "Delete some, or let one schedule's job submit many jobs.",
     ),
+    "TOO_MANY_WEBHOOKS": ProblemNote(
+        "You have as many webhooks as a tenant may have.",
+        "Delete some, or let one receiver pass events on.",
+    ),
+    "TOO_MANY_WEBHOOK_TESTS": ProblemNote(
+        "Ten tests of this webhook wait for its receiver already.",
+        "See in its deliveries what the receiver answers; tests go on being tried.",
+    ),
     "TOO_MANY_PAUSES": ProblemNote(
         "You have as many pauses in force as a tenant may have: 100.",
         "Resume what need not be paused any more, or pause a whole pool, or all of your jobs.",
@@ -164,6 +178,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " bytes as one tenant may have at a time. Nothing of this request was read.",
         "Send fewer at a time, and this one again after `Retry-After` seconds. Upload large"
         " payloads.",
+    ),
+    "UPGRADE_REQUIRED": ProblemNote(
+        "The request came as plain HTTP, or a proxy on the way left the upgrade out.",
+        "Open a WebSocket there, and let proxies pass `Upgrade` and `Connection` on; or follow"
+        " `/v1/events/stream`, which needs neither.",
     ),
     "TOO_MANY_STREAMS": ProblemNote(
         "You have as many event streams open as a tenant may have, or the server has.",

@@ -189,6 +189,8 @@ def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes
         headers += rate_limit(error.quota)
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if problem.status == 426:
+        headers.append((b"upgrade", b"websocket"))
     if problem.status == 408:
         headers.append(CLOSE)  # nobody waits for the rest of the body
     return problem.status, problems.encode(problem), headers

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Any, NamedTuple
 
 from fairway.api.http.asgi import CLOSE, CONNECTION, problem_reply, reply_text
 from fairway.api.http.lean_protocol import LeanProtocol
+from fairway.api.http.socket_protocol import SocketProtocol
 from fairway.core.backpressure.connections import (
     AHEAD_MAX,
     ConnectionBook,
@@ -46,6 +48,7 @@ class GateLimits(NamedTuple):
     connections: ConnectionLimits
     head_seconds: float  # for a whole head, and for the rest of a body that nobody reads
     unread_bytes: int  # of all replies that wait to be read
+    socket_paths: frozenset[bytes] = frozenset()  # where a connection may become a WebSocket
 
 
 class ConnectionGate:
@@ -53,6 +56,7 @@ class ConnectionGate:
 
     def __init__(self, limits: GateLimits, metrics: Metrics) -> None:
         self._head_seconds = limits.head_seconds
+        self.socket_paths = limits.socket_paths
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
         self._silent_until = 0.0
@@ -201,6 +205,7 @@ class GuardedProtocol(LeanProtocol):
         "_body_bytes",
         "_gate",
         "_head_bytes",
+        "_is_socket",
         "_sent_bytes",
         "is_ahead",
         "is_known",
@@ -215,6 +220,7 @@ class GuardedProtocol(LeanProtocol):
         self.headers, self.url = NOWHERE, b""  # until the first head
         self.is_owing = self.is_ahead = False
         self.is_known = False  # it has carried a request with a valid key
+        self._is_socket = False  # the head that came last asks for a WebSocket, and may have it
 
     # -- asyncio's side ----------------------------------------------------------------------
 
@@ -292,6 +298,7 @@ class GuardedProtocol(LeanProtocol):
             self._refuse_head()
             raise ValueError("too many headers")
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
+        self._is_socket = self.parser.should_upgrade() and self._asks_for_socket()
         super().on_headers_complete()
         self.headers = NOWHERE
         if self.pipeline:
@@ -305,6 +312,8 @@ class GuardedProtocol(LeanProtocol):
         self.has_whole_body = True
         if self.is_owing:
             self._gate.paid(self)
+        if self._is_socket:
+            return
         super().on_message_complete()
         if self.cycle.response_complete:  # the rest of a body came after its answer: idle again
             self.rest()
@@ -316,12 +325,37 @@ class GuardedProtocol(LeanProtocol):
         if not self.has_whole_body:  # a body that nobody reads any more must come to its end
             self._gate.owes(self, self.loop.time())
 
+    # -- WebSockets --------------------------------------------------------------------------
+
+    def _asks_for_socket(self) -> bool:
+        """Elsewhere the wish for another protocol is left aside, as HTTP allows."""
+        is_one = self.url.partition(b"?")[0] in self._gate.socket_paths
+        return is_one and self.parser.get_method() == b"GET" and self._get_upgrade() == b"websocket"
+
+    def _should_upgrade(self) -> bool:
+        return self._is_socket
+
+    def handle_websocket_upgrade(self) -> None:
+        if self.is_being_answered():
+            self.cut()  # the answer under way would end in the midst of frames
+            return
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+        self.ws_protocol_class = partial(SocketProtocol, self)  # type: ignore[assignment]  # it is called
+        super().handle_websocket_upgrade()
+        self.ws_protocol_class = None  # which has us: else we would wait to be collected
+
     # -- the door's side ---------------------------------------------------------------------
 
     def proved(self, holder: TenantId) -> None:
         """A request on it had a valid key, of this tenant or of STAFF."""
         self.is_known = True
-        if not self._gate.book.proved(self, holder):
+        if self._gate.book.proved(self, holder):
+            return
+        if self._is_socket:
+            self.loop.call_soon(self.cut)  # nothing follows that it could be closed after
+        else:
             self.cycle.keep_alive = False  # answered, and closed
 
     def cut(self) -> None:

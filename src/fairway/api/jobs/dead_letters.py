@@ -72,7 +72,7 @@ _DEAD: dict[str, Any] = parts.JOB_EXAMPLE | {
 }
 _LISTED = {name: value for name, value in _DEAD.items() if name not in ("payload", "history")}
 _CAUSE = query("fingerprint", "A cause, from the groups.", _FINGERPRINT)
-NARROWING = (*filters.named("type", "pool"), _CAUSE, *filters.named("since", "until"))
+NARROWING = (*filters.named("type", "pool", "tag"), _CAUSE, *filters.named("since", "until"))
 FILTERS = (*NARROWING, *filters.named("limit", "cursor"))
 
 
@@ -226,6 +226,7 @@ async def wanted_filter(request: Request, platform: Platform, tenant: Tenant) ->
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         fingerprint=filters.fingerprint(query.get("fingerprint")),
+        tag=filters.tag(query.get("tag")),
         type=await filters.job_type(query.get("type"), platform.directory, tenant.id),
     )
 

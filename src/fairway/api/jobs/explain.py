@@ -15,7 +15,7 @@ from fairway.core.fair_share.history import Recent
 from fairway.core.ids import shard_of
 from fairway.core.lifecycle import State
 from fairway.services.jobs.explainer import Explanation
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.wire import messages
 from fairway.wire.explain import Explained, ShareReceived, StartEstimate
 

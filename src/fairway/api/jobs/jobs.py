@@ -17,7 +17,7 @@ from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.ids import JobId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.jobs.lookup import JobSight
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.wire import messages
 
 RESCHEDULE_BYTES_MAX = 4 << 10

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
+from fairway.api.auth import actor_of
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.asgi import BODY_BYTES
 from fairway.api.http.decoding import decoded, json_reply
@@ -114,7 +115,7 @@ async def put_schedule(request: Request) -> Response:
     platform, key = place_of(request)
     wanted = await wanted_schedule(request, platform)
     spec = terms_of(wanted, platform)
-    is_new = await platform.schedules.put(key, spec, wanted.type)
+    is_new = await platform.schedules.put(key, spec, wanted.type, actor_of(request))
     return await _show(platform, key, 201 if is_new else 200)
 
 
@@ -210,7 +211,7 @@ async def pause_schedule(request: Request) -> Response:
     No tick makes a job until it is resumed. Jobs that were made before stay.
     """
     platform, key = place_of(request)
-    await platform.schedules.pause(key, True)
+    await platform.schedules.pause(key, True, actor_of(request))
     return await _show(platform, key)
 
 
@@ -227,7 +228,7 @@ async def resume_schedule(request: Request) -> Response:
     From the next tick on. What was due meanwhile is not made up for; use a backfill.
     """
     platform, key = place_of(request)
-    await platform.schedules.pause(key, False)
+    await platform.schedules.pause(key, False, actor_of(request))
     return await _show(platform, key)
 
 
@@ -273,7 +274,8 @@ async def backfill_schedule(request: Request) -> Response:
     """
     platform, key = place_of(request)
     wanted = await decoded(request, BackfillRequest)
-    made, already = await platform.schedules.backfill(key, wanted.since, wanted.until)
+    asked = wanted.since, wanted.until
+    made, already = await platform.schedules.backfill(key, *asked, actor_of(request))
     return json_reply(BackfillReply(made=made, already=already))
 
 
@@ -328,7 +330,7 @@ async def delete_schedule(request: Request) -> Response:
     With the list of its runs. Jobs that it made stay.
     """
     platform, key = place_of(request)
-    await platform.schedules.remove(key)
+    await platform.schedules.remove(key, actor_of(request))
     return Response(status_code=204)
 
 

@@ -46,7 +46,7 @@ from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.job_types import Registry
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.services.submit.submission_group import Accepted, NewJob
 from fairway.wire import messages
 from fairway.wire.messages import JobRequest
@@ -267,7 +267,8 @@ def decode(text: bytes | msgspec.Raw) -> JobRequest:
 
 def _marks(request: JobRequest) -> JobMarks:
     tags = list(dict.fromkeys(request.tags)) or None
-    return JobMarks(tags, msgspec.json.encode(request.metadata) if request.metadata else None)
+    metadata = msgspec.json.encode(request.metadata) if request.metadata else None
+    return JobMarks(tags, metadata, request.events or None)
 
 
 def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> NewJob:
@@ -285,7 +286,7 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
                 "A job has a payload or a payload_upload, not both.", field="/payload_upload"
             )
         new = new._replace(upload=request.payload_upload)
-    if request.tags or request.metadata:
+    if request.tags or request.metadata or request.events:
         new = new._replace(marks=_marks(request))
     if request.limits:
         new = new._replace(limits=packed_limits(request.limits))

@@ -38,7 +38,7 @@ from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict
 from fairway.wire import messages
 from fairway.wire.messages import BATCH_MAX

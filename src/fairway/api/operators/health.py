@@ -13,7 +13,7 @@ from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.decoding import json_reply
 from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
-from fairway.wire.operator import Health
+from fairway.wire.operators.operator import Health
 
 METRICS_SECONDS = 0.1  # a stranger may ask as often as it likes; a look takes milliseconds
 

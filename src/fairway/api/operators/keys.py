@@ -12,12 +12,14 @@ from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.operators.tenants import plain_text, tenant_named
+from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest, NotFound
+from fairway.core.ids import TenantId
 from fairway.core.keys import PERMISSIONS, SCOPES, KeyFacts, permitted
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import KeyWish, Principal
-from fairway.wire.operator import KeyAdded, KeyList, KeyRotation, KeyView, NewKey
+from fairway.services.registry.principal import KeyWish
+from fairway.wire.operators.operator import KeyAdded, KeyList, KeyRotation, KeyView, NewKey
 
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
@@ -48,6 +50,7 @@ _FILTERS = (
                     "permissions": ["read", "worker"],
                     "pools": ["long"],
                     "types": None,
+                    "tenants": None,
                     "created_at": "2026-01-31T12:00:00Z",
                     "expires_at": None,
                     "last_used_at": "2026-01-31T12:15:00Z",
@@ -96,23 +99,28 @@ async def list_keys(request: Request, platform: Platform) -> Response:
             "api_key": "fw_worker_b81f02aa_…",
         },
     ),
-    problems=("NOT_FOUND", "UNKNOWN_POOL"),
+    problems=("NOT_FOUND", "CONFLICT", "UNKNOWN_POOL"),
 )
-async def add_key(request: Request, platform: Platform, principal: Principal) -> Response:
+async def add_key(request: Request, platform: Platform, actor: Actor) -> Response:
     """Make a key
 
     For a tenant's programs; for workers, of one tenant or of all when no tenant is named; or for
     operators. It may do all that its scope can, or less: name the permissions. A worker's key can
-    be bound to pools and job types. Rotate a key before it ends.
+    be bound to pools and job types, and one of no tenant to some tenants. Rotate a key before it
+    ends.
     """
     wanted = await decoded(request, NewKey)
     _check(platform, wanted)
     tenant_id = None
     if wanted.tenant is not None:
-        tenant_id = (await tenant_named(platform, wanted.tenant, "/tenant")).id
-    wish = KeyWish(wanted.name, wanted.expires_at, wanted.permissions, wanted.pools, wanted.types)
+        tenant_id = await _living(platform, wanted.tenant, "/tenant")
+    only = None
+    if wanted.tenants is not None:
+        only = sorted({await _living(platform, name, "/tenants") for name in wanted.tenants})
+    bounds = wanted.permissions, wanted.pools, wanted.types, only
+    wish = KeyWish(wanted.name, wanted.expires_at, *bounds)
     key = new_api_key(wanted.scope)
-    await platform.directory.add_key(key, tenant_id, principal.key_id, wish)
+    await platform.directory.add_key(key, tenant_id, actor, wish)
     added = KeyAdded(
         id=key.id, scope=key.scope, tenant=wanted.tenant, name=wanted.name, api_key=key.text
     )
@@ -129,6 +137,10 @@ def _check(platform: Platform, wanted: NewKey) -> None:
     if wanted.scope != "worker" and (wanted.pools is not None or wanted.types is not None):
         field = "/types" if wanted.pools is None else "/pools"
         raise InvalidRequest("Only a worker's key is bound to pools and types.", field=field)
+    if wanted.tenants is not None and (wanted.scope != "worker" or wanted.tenant is not None):
+        raise InvalidRequest(
+            "Only a worker's key that belongs to no tenant is bound to some.", field="/tenants"
+        )
     for name in wanted.pools or ():
         platform.directory.pools.named(name, "/pools")
     if wanted.permissions is not None:
@@ -143,8 +155,14 @@ def _check(platform: Platform, wanted: NewKey) -> None:
         raise InvalidRequest("This is over already.", field="/expires_at")
 
 
+async def _living(platform: Platform, name: str, field: str) -> TenantId:
+    return (await tenant_named(platform, name, field, may_be_deleted=False)).id
+
+
 def _view(platform: Platform, one: KeyFacts) -> KeyView:
-    facts = one._asdict()
+    facts, names = one._asdict(), platform.directory.name_of
+    only = facts.pop("only_tenants")
+    facts["tenants"] = None if only is None else [names(number) for number in only]
     facts["tenant"] = None if one.tenant is None else platform.directory.name_of(one.tenant)
     facts["permissions"] = sorted(permitted(one.scope, one.permissions))
     return KeyView(**facts)
@@ -171,7 +189,7 @@ def _view(platform: Platform, one: KeyFacts) -> KeyView:
     ),
     problems=("NOT_FOUND",),
 )
-async def rotate_key(request: Request, platform: Platform, principal: Principal) -> Response:
+async def rotate_key(request: Request, platform: Platform, actor: Actor) -> Response:
     """Rotate a key
 
     Makes a new key that may do the same, without an end. The old one goes on working for the
@@ -181,7 +199,7 @@ async def rotate_key(request: Request, platform: Platform, principal: Principal)
     key_id, overlap = request.path_params["id"], timedelta(seconds=wanted.overlap_seconds)
     made = None
     if KEY_ID.fullmatch(key_id):
-        made = await platform.directory.rotate_key(key_id, new_api_key, overlap, principal.key_id)
+        made = await platform.directory.rotate_key(key_id, new_api_key, overlap, actor)
     if made is None:
         raise NotFound("There is no such key, or it is not valid any more.")
     key, old = made
@@ -198,14 +216,14 @@ async def rotate_key(request: Request, platform: Platform, principal: Principal)
     reply=Reply(204, "The key is revoked."),
     problems=("NOT_FOUND",),
 )
-async def revoke_key(request: Request, platform: Platform, principal: Principal) -> Response:
+async def revoke_key(request: Request, platform: Platform, actor: Actor) -> Response:
     """Revoke a key
 
     The key stops working on every server within five seconds.
     """
     key_id = request.path_params["id"]
     was_valid = KEY_ID.fullmatch(key_id) is not None and await platform.directory.revoke_key(
-        key_id, principal.key_id
+        key_id, actor
     )
     if not was_valid:
         raise NotFound("There is no such key, or it was revoked before.")

@@ -10,14 +10,15 @@ from fairway.api import endpoint_parts as parts
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.operators.tenants import tenant_named
+from fairway.core.audit import Actor
 from fairway.core.backlog.holds import EVERY_POOL, EVERY_TENANT, EVERY_TYPE, Hold
 from fairway.core.errors import Forbidden, InvalidRequest, NotFound
 from fairway.core.ids import TenantId, TypeId
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.services.registry.type_names import NO_TYPE, Namer
-from fairway.services.restraints.pauses import Note
-from fairway.wire.tenancy import (
+from fairway.services.restraints.pauses import Pauser
+from fairway.wire.operators.tenancy import (
     Pause,
     Paused,
     PauseList,
@@ -65,7 +66,9 @@ async def list_pauses(platform: Platform, principal: Principal) -> Response:
     reply=Reply(201, "It is paused.", Paused, {"type": "email.send", "type_is_known": False}),
     problems=("NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *parts.QUICK),
 )
-async def pause(request: Request, platform: Platform, principal: Principal) -> Response:
+async def pause(
+    request: Request, platform: Platform, principal: Principal, actor: Actor
+) -> Response:
     """Pause a tenant, a job type or a pool
 
     Jobs that match all that is named are still accepted, and do not start; what runs, runs on.
@@ -78,7 +81,7 @@ async def pause(request: Request, platform: Platform, principal: Principal) -> R
     is_known = hold.type != NO_TYPE
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    await platform.pauses.pause(hold, asker, _note(principal, wanted))
+    await platform.pauses.pause(hold, Pauser(actor, _words(wanted), asker))
     named = msgspec.structs.asdict(wanted)
     return json_reply(Paused(**named, type_is_known=is_known), 201)
 
@@ -90,24 +93,24 @@ async def pause(request: Request, platform: Platform, principal: Principal) -> R
     reply=Reply(200, "It runs again.", Pause, {"type": "email.send"}),
     problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", *parts.QUICK),
 )
-async def resume(request: Request, platform: Platform, principal: Principal) -> Response:
+async def resume(
+    request: Request, platform: Platform, principal: Principal, actor: Actor
+) -> Response:
     """Resume
 
     Ends a pause: name what was named when it was made.
     """
     wanted = converted(request.query_params, Pause)
     hold = await _hold(platform, principal, wanted)
-    note = _note(principal, wanted)
-    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, _asker(principal), note):
+    by = Pauser(actor, _words(wanted), _asker(principal))
+    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, by):
         raise NotFound("This was not paused.")
     return json_reply(wanted)
 
 
-def _note(principal: Principal, wanted: Pause) -> Note | None:
-    if principal.tenant is not None:
-        return None
+def _words(wanted: Pause) -> str:
     named = msgspec.to_builtins(wanted)
-    return Note(principal.key_id, " ".join(f"{name}={value}" for name, value in named.items()))
+    return " ".join(f"{name}={value}" for name, value in named.items())
 
 
 def _asker(principal: Principal) -> TenantId | None:

@@ -1,4 +1,4 @@
-"""For operators: pools, job types, and the audit. Anybody with a key may look at the pools."""
+"""For operators: pools and job types. Anybody with a key may look at the pools."""
 
 from __future__ import annotations
 
@@ -6,28 +6,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.endpoint import Endpoint, Reply, path, query
+from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.payloads.payload_schema import schema_text
 from fairway.api.type_facts import as_said, facts_of
+from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest
 from fairway.core.job_type import JobType
 from fairway.core.pools import BY_NAME, Pool, PoolTable
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.job_type import TypeList, TypeSettings, TypeView
 from fairway.wire.messages import JobRequest
-from fairway.wire.registry import (
-    AuditList,
-    AuditView,
+from fairway.wire.operators.registry import (
     PoolList,
     PoolTerms,
     PoolView,
 )
-
-AUDIT_PAGE = 100
-LAST = (1 << 63) - 1
-
 
 _GPU = {
     "name": "gpu",
@@ -81,7 +75,7 @@ async def list_pools(platform: Platform) -> Response:
     body_example={"slots": 1, "lease_seconds": 90, "run_mode": "process", "labels": ["gpu"]},
     reply=Reply(200, "The pool as it is now.", PoolView, _GPU),
 )
-async def put_pool(request: Request, platform: Platform, principal: Principal) -> Response:
+async def put_pool(request: Request, platform: Platform, actor: Actor) -> Response:
     """Add or change a pool
 
     By resource profile: gpu, cpp, contest. A worker serves it with `--pool gpu --label gpu`; slots
@@ -100,7 +94,7 @@ async def put_pool(request: Request, platform: Platform, principal: Principal) -
             " lease_mode to durable, or checkpoint to none.",
             field="/checkpoint",
         )
-    pool = await platform.registry.put_pool(_pool(view), principal.key_id)
+    pool = await platform.registry.put_pool(_pool(view), actor)
     return json_reply(_pool_view(pool))
 
 
@@ -167,7 +161,7 @@ async def get_job_type(request: Request, platform: Platform) -> Response:
     reply=Reply(200, "The type as it is now.", TypeView, _TYPE),
     problems=("UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
 )
-async def put_job_type(request: Request, platform: Platform, principal: Principal) -> Response:
+async def put_job_type(request: Request, platform: Platform, actor: Actor) -> Response:
     """Register a job type
 
     Workers do this when they start; by hand it is needed for types that no worker of ours runs, or
@@ -186,7 +180,7 @@ async def put_job_type(request: Request, platform: Platform, principal: Principa
         attempts_max=wanted.attempts,
         schema=schema_text(wanted.schema),
     )
-    job_type = await registry.put_type(name, facts, principal.key_id)
+    job_type = await registry.put_type(name, facts, actor)
     return json_reply(_type_view(registry.pools, job_type))
 
 
@@ -197,7 +191,7 @@ async def put_job_type(request: Request, platform: Platform, principal: Principa
     reply=Reply(204, "It is not registered any more."),
     problems=("NOT_FOUND", "CONFLICT"),
 )
-async def delete_job_type(request: Request, platform: Platform, principal: Principal) -> Response:
+async def delete_job_type(request: Request, platform: Platform, actor: Actor) -> Response:
     """Take back a job type
 
     Of a type that was put by hand, all that was said and measured is forgotten, and its name goes
@@ -206,7 +200,7 @@ async def delete_job_type(request: Request, platform: Platform, principal: Princ
     it anew, with what its own code says. While a tenant names it, or a schedule or a pause does,
     it is listed, with `registered` false. Every server knows within two seconds.
     """
-    await platform.registry.take_back_type(request.path_params["name"], principal.key_id)
+    await platform.registry.take_back_type(request.path_params["name"], actor)
     return Response(status_code=204)
 
 
@@ -226,52 +220,3 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
         moved_at=one.moved_at,
         **as_said(facts),
     )
-
-
-# -- audit -------------------------------------------------------------------------------------
-
-
-@Endpoint(
-    "GET /v1/audit",
-    keys=("operator",),
-    parameters=(
-        query(
-            "before",
-            "`next_before` of the page before.",
-            "4711",
-            schema={"type": "integer", "minimum": 0},
-        ),
-    ),
-    reply=Reply(
-        200,
-        "A page of changes.",
-        AuditList,
-        {
-            "entries": [
-                {
-                    "id": 17,
-                    "at": "2026-01-31T12:00:00Z",
-                    "actor": "platform",
-                    "action": "job_type_moved",
-                    "subject": "email.send",
-                    "detail": "From short to medium: 95 % of its runs end within 19.7 s.",
-                }
-            ],
-            "next_before": None,
-        },
-    ),
-    problems=("INVALID_REQUEST",),
-)
-async def list_audit(request: Request, platform: Platform) -> Response:
-    """Who changed what
-
-    Newest first: what operators changed, by key, and what the platform decided by itself, such as
-    moving a job type to another pool.
-    """
-    text = request.query_params.get("before", str(LAST))
-    if not (text.isascii() and text.isdigit() and int(text[:20]) <= LAST):
-        raise InvalidRequest("before is the `next_before` of the page before.", field="before")
-    found = await platform.registry.audit(int(text[:20]), AUDIT_PAGE)
-    entries = [AuditView(**entry._asdict()) for entry in found]
-    next_before = entries[-1].id if len(entries) == AUDIT_PAGE else None
-    return json_reply(AuditList(entries=entries, next_before=next_before))

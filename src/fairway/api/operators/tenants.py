@@ -1,25 +1,24 @@
-"""For operators: tenants and tiers, changeable while everything runs; for tenants: their limits."""
+"""For operators: tenants and tiers, changeable while everything runs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
+from fairway.core.audit import Actor
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.pools import PoolTable
-from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.core.tenant import TENANT_STATES, Tenant, TenantFilter, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
-from fairway.wire.messages import BATCH_MAX
-from fairway.wire.tenancy import (
-    Limits,
+from fairway.wire.operators.tenancy import (
     NewTenant,
     TenantAdded,
     TenantChange,
@@ -29,9 +28,8 @@ from fairway.wire.tenancy import (
     TierTerms,
     TierView,
 )
-from fairway.wire.value_count import BATCH_VALUES_MAX, VALUES_MAX
 
-_ACME: dict[str, Any] = {
+ACME: dict[str, Any] = {
     "id": 7,
     "name": "acme",
     "tier": "pro",
@@ -42,6 +40,11 @@ _ACME: dict[str, Any] = {
     "rate_per_second": 10_000,
     "burst": 100_000,
     "depth_limit": 10_000_000,
+    "state": "active",
+    "reason": "",
+    "running": None,
+    "state_since": None,
+    "kept_until": None,
 }
 _PRO: dict[str, Any] = {
     "weight": 100,
@@ -54,7 +57,19 @@ _PRO: dict[str, Any] = {
 }
 CURSOR_MAX = 64
 _CURSOR = query("cursor", "`next_cursor` of the page before.", "acme")
-_TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
+TENANT_PATH = path("name", "The tenant's name.", "acme", "$TENANT")
+_FILTERS = (
+    query("q", "Only those with this somewhere in their name.", "acm"),
+    query(
+        "state",
+        f"One or more of {', '.join(TENANT_STATES)}, with commas between; left out: all that are"
+        " not deleted.",
+        "suspended",
+    ),
+    query("tier", "Only those of this tier.", "pro"),
+    *filters.named("limit"),
+    _CURSOR,
+)
 
 
 @Endpoint(
@@ -64,11 +79,11 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
     body=NewTenant,
     body_example={"name": "acme", "tier": "pro"},
     reply=Reply(
-        201, "The tenant and its key.", TenantAdded, _ACME | {"api_key": "fw_tenant_3fa9c1d2_…"}
+        201, "The tenant and its key.", TenantAdded, ACME | {"api_key": "fw_tenant_3fa9c1d2_…"}
     ),
     problems=("CONFLICT", "UNKNOWN_POOL"),
 )
-async def add_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
+async def add_tenant(request: Request, platform: Platform, actor: Actor) -> Response:
     """Add a tenant
 
     Adds a customer and makes its first key. The key is in this reply and nowhere else: only a hash
@@ -79,32 +94,32 @@ async def add_tenant(request: Request, platform: Platform, principal: Principal)
     name = given.pop("name")
     reserved = _reserved(given.pop("reserved"), platform.directory.pools)
     settings = TenantSettings(**given, reserved=reserved)
-    tenant = await platform.directory.add_tenant(name, settings, principal.key_id)
+    tenant = await platform.directory.add_tenant(name, settings, actor)
     if tenant is None:
-        raise Conflict(f"There is a tenant named {name!r} already.", field="/name")
+        raise Conflict(await _taken(platform, name), field="/name")
     key = new_api_key("tenant")
-    await platform.directory.add_key(key, tenant.id, principal.key_id)
-    return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
+    await platform.directory.add_key(key, tenant.id, actor)
+    return json_reply(TenantAdded(**_facts(platform, tenant), api_key=key.text), 201)
 
 
 @Endpoint(
     "GET /v1/tenants",
     keys=("operator",),
-    parameters=(*filters.named("limit"), _CURSOR),
-    reply=Reply(200, "A page of tenants.", TenantList, {"tenants": [_ACME], "next_cursor": None}),
+    parameters=_FILTERS,
+    reply=Reply(200, "A page of tenants.", TenantList, {"tenants": [ACME], "next_cursor": None}),
     problems=("INVALID_REQUEST",),
 )
 async def list_tenants(request: Request, platform: Platform) -> Response:
     """List tenants
 
-    By name, each with the values in force.
+    By name, each with the values in force; deleted ones only when they are asked for.
     """
     given = request.query_params
-    filters.check_names(given, (*filters.named("limit"), _CURSOR))
+    filters.check_names(given, _FILTERS)
     limit = filters.limit(given.get("limit"))
     after = plain_text(given.get("cursor", ""), "cursor")
-    found = await platform.directory.list_tenants(after, limit + 1)
-    views = [TenantView(**_facts(one)) for one in found[:limit]]
+    found = await platform.directory.list_tenants(after, limit + 1, _wanted(given))
+    views = [tenant_view(platform, one) for one in found[:limit]]
     next_cursor = views[-1].name if len(found) > limit else None
     return json_reply(TenantList(tenants=views, next_cursor=next_cursor))
 
@@ -112,8 +127,8 @@ async def list_tenants(request: Request, platform: Platform) -> Response:
 @Endpoint(
     "GET /v1/tenants/{name}",
     keys=("operator",),
-    parameters=(_TENANT,),
-    reply=Reply(200, "The tenant.", TenantView, _ACME),
+    parameters=(TENANT_PATH,),
+    reply=Reply(200, "The tenant.", TenantView, ACME),
     problems=("NOT_FOUND",),
 )
 async def get_tenant(request: Request, platform: Platform) -> Response:
@@ -121,22 +136,21 @@ async def get_tenant(request: Request, platform: Platform) -> Response:
 
     A tenant with the values in force.
     """
-    return json_reply(
-        TenantView(**_facts(await tenant_named(platform, request.path_params["name"])))
-    )
+    found = await tenant_named(platform, request.path_params["name"])
+    return json_reply(tenant_view(platform, found))
 
 
 @Endpoint(
     "PATCH /v1/tenants/{name}",
     keys=("operator",),
     permission="admin",
-    parameters=(_TENANT,),
+    parameters=(TENANT_PATH,),
     body=TenantChange,
     body_example={"tier": "enterprise", "reserved": {"short": 20}},
-    reply=Reply(200, "The tenant as it is now.", TenantView, _ACME),
-    problems=("NOT_FOUND", "UNKNOWN_POOL"),
+    reply=Reply(200, "The tenant as it is now.", TenantView, ACME),
+    problems=("NOT_FOUND", "CONFLICT", "UNKNOWN_POOL"),
 )
-async def change_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
+async def change_tenant(request: Request, platform: Platform, actor: Actor) -> Response:
     """Change a tenant
 
     New terms hold at once, for the jobs already queued too; on other servers within two seconds.
@@ -146,9 +160,9 @@ async def change_tenant(request: Request, platform: Platform, principal: Princip
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
-    known = await tenant_named(platform, request.path_params["name"])
-    tenant = await platform.directory.change_tenant(known.name, changes, principal.key_id)
-    return json_reply(TenantView(**_facts(tenant or known)))
+    known = await tenant_named(platform, request.path_params["name"], may_be_deleted=False)
+    tenant = await platform.directory.change_tenant(known.name, changes, actor)
+    return json_reply(tenant_view(platform, tenant or known))
 
 
 @Endpoint(
@@ -175,7 +189,7 @@ async def list_tiers(platform: Platform) -> Response:
     body_example=_PRO,
     reply=Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),
 )
-async def put_tier(request: Request, platform: Platform, principal: Principal) -> Response:
+async def put_tier(request: Request, platform: Platform, actor: Actor) -> Response:
     """Make or change a tier
 
     The whole of a tier's terms. They hold for its tenants at once, except where a tenant has a
@@ -185,7 +199,7 @@ async def put_tier(request: Request, platform: Platform, principal: Principal) -
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
     # A tier has the same terms in the same order, some under another name.
     tier = Tier(view.name, *msgspec.structs.astuple(terms))
-    await platform.directory.put_tier(tier, principal.key_id)
+    await platform.directory.put_tier(tier, actor)
     return json_reply(view)
 
 
@@ -202,11 +216,39 @@ def _reserved(slots: dict[str, int], pools: PoolTable) -> tuple[tuple[str, int],
     return tuple(sorted(slots.items()))
 
 
-def _facts(tenant: Tenant) -> dict[str, Any]:
-    facts = tenant._asdict()
+def _wanted(given: QueryParams) -> TenantFilter:
+    states, tier, search = given.get("state"), given.get("tier"), given.get("q")
+    known = TenantFilter(
+        tier=None if tier is None else plain_text(tier, "tier"),
+        search=None if search is None else plain_text(search, "q").lower(),
+    )
+    if states is None:
+        return known
+    asked = filters.words(states, "state", TENANT_STATES)
+    return known._replace(states=[one for one in TENANT_STATES if one in asked])
+
+
+async def _taken(platform: Platform, name: str) -> str:
+    holder = await tenant_named(platform, name)
+    if holder.state == "deleted":
+        return f"The tenant {name!r} was deleted and can be restored; its name stays taken as long."
+    return f"There is a tenant named {name!r} already."
+
+
+def tenant_view(platform: Platform, tenant: Tenant) -> TenantView:
+    return TenantView(**_facts(platform, tenant))
+
+
+def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
+    facts, since = tenant._asdict(), tenant.state_since
     facts["floor_per_mille"] = facts.pop("floor_share")
     facts["reserved"] = dict(tenant.reserved)
-    del facts["fair_group"]
+    running = "cancel" if facts.pop("cancels_running") else "finish"
+    facts["running"] = None if tenant.is_active else running
+    facts["kept_until"] = None
+    if tenant.state == "deleted" and since is not None:
+        facts["kept_until"] = since + platform.tenant_states.kept
+    del facts["fair_group"], facts["job_events"]  # the latter is the tenant's own choice
     return facts
 
 
@@ -217,61 +259,16 @@ def _tier_view(tier: Tier) -> TierView:
     return TierView(**facts)
 
 
-@Endpoint(
-    "GET /v1/limits",
-    keys=("tenant",),
-    reply=Reply(
-        200,
-        "The limits in force.",
-        Limits,
-        {
-            "tier": "standard",
-            "weight": 10,
-            "rate_per_second": 100,
-            "burst": 1_000,
-            "jobs_left": 940,
-            "depth": 12,
-            "depth_limit": 10_000_000,
-            "cap": None,
-            "payload_bytes_max": 65_536,
-            "payload_values_max": 100_000,
-            "batch_jobs_max": 10_000,
-            "batch_values_max": 300_000,
-            "refused": {"TENANT_RATE_LIMIT_EXCEEDED": 3},
-        },
-    ),
-)
-async def get_limits(platform: Platform, tenant: Tenant) -> Response:
-    """Your limits
-
-    What you may do, how much of it is used, and how many submissions this server has refused since
-    it started, by code.
-    """
-    admission, settings = platform.admission, platform.settings
-    return json_reply(
-        Limits(
-            tier=tenant.tier,
-            weight=tenant.weight,
-            rate_per_second=tenant.rate_per_second,
-            burst=tenant.burst,
-            jobs_left=admission.quota(tenant).left,
-            depth=admission.depth(tenant),
-            depth_limit=tenant.depth_limit,
-            cap=tenant.cap,
-            payload_bytes_max=settings.payload_bytes_max,
-            payload_values_max=VALUES_MAX,
-            batch_jobs_max=BATCH_MAX,
-            batch_values_max=BATCH_VALUES_MAX,
-            refused=admission.refusals(tenant),
-        )
-    )
-
-
-async def tenant_named(platform: Platform, name: str, field: str = "") -> Tenant:
+async def tenant_named(
+    platform: Platform, name: str, field: str = "", *, may_be_deleted: bool = True
+) -> Tenant:
     directory = platform.directory
     if name not in directory.tenant_ids:
         await directory.refresh()  # another server may have made it a moment ago
     number = directory.tenant_ids.get(name)
     if number is None:
         raise NotFound(f"There is no tenant {name[:64]!r}.", field=field)
-    return directory.tenants[number]
+    tenant = directory.tenants[number]
+    if tenant.state == "deleted" and not may_be_deleted:
+        raise Conflict(f"The tenant {name!r} is deleted: restore it first.", field=field)
+    return tenant

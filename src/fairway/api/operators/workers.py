@@ -11,13 +11,12 @@ from starlette.responses import Response
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import json_reply
 from fairway.api.relay import RelayedReply
+from fairway.core.audit import Act, Actor
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.workers.worker_list import WorkerSight
-from fairway.wire.operator import WorkerList, WorkerView
+from fairway.wire.operators.operator import WorkerList, WorkerView
 
-LIVES_TOLD = 1000  # characters
 _WORKER = {
     "name": "worker-1",
     "life": "9f86d081884c7d65",
@@ -64,7 +63,7 @@ async def list_workers(request: Request, platform: Platform) -> Response:
     ),
     problems=("NOT_FOUND", "NOT_OWNER"),
 )
-async def drain_worker(request: Request, platform: Platform, principal: Principal) -> Response:
+async def drain_worker(request: Request, platform: Platform, actor: Actor) -> Response:
     """Drain a worker
 
     The worker takes no more jobs, asks those it runs to checkpoint and hand themselves back, waits
@@ -73,12 +72,19 @@ async def drain_worker(request: Request, platform: Platform, principal: Principa
     if request.app.state.relay.is_elsewhere(None):
         return RelayedReply(request.app.state.relay, b"", None)
     name = request.path_params["name"]
-    asked = platform.worker_list.ask_to_drain(name)
-    if not asked:
+    meant = platform.worker_list.named(name)
+    if not meant:
         raise NotFound(f"There is no worker {name[:128]!r}; `GET /v1/workers` lists them.")
-    lives = ", ".join(one.life for one in asked)[:LIVES_TOLD]
-    await platform.registry.note(principal.key_id, "drain_worker", name[:128], lives)
-    return _shown(platform, asked, 202)
+    owners = {one.tenant for one in meant}
+    act = Act(
+        "drain_worker",
+        name[:128],
+        owners.pop() if len(owners) == 1 else None,
+        {"draining": [one.life for one in meant if one.draining]},
+        {"draining": [one.life for one in meant]},
+    )
+    await platform.registry.note(actor, act)  # first: nobody drains without it
+    return _shown(platform, platform.worker_list.ask_to_drain(name), 202)
 
 
 def _shown(platform: Platform, sights: list[WorkerSight], status: int = 200) -> Response:

@@ -31,7 +31,7 @@ from fairway.core.errors import (
 from fairway.core.ids import Epoch, JobId, TenantId, parse_job_id
 from fairway.core.run.lease import LeaseProof
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.wire import storage as wire
 from fairway.wire.bounds import FLAW_CHARACTERS_MAX, cut
 
@@ -224,10 +224,12 @@ def _decoded(body: bytes) -> wire.CheckpointSave:
 
 
 def tenant_of_lease(platform: Platform, principal: Principal, name: str) -> TenantId:
-    """A worker of one tenant has no business with another's jobs."""
-    tenant = platform.directory.id_of(name)
+    """A worker of one tenant, or of some, has no business with another's jobs."""
+    tenant, only = platform.directory.id_of(name), principal.only_tenants
     if principal.tenant is not None and principal.tenant.id != tenant:
         raise Forbidden("This worker's key belongs to another tenant.")
+    if only is not None and tenant not in only:
+        raise Forbidden("This worker's key does not serve that tenant.")
     return tenant
 
 

@@ -40,7 +40,7 @@ from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.services.sessions.calls import Call, Report
 from fairway.services.sessions.sessions import (
     Hello,
@@ -253,6 +253,7 @@ class Exchange:
             is_whole=request.running_is_all,
             api_key=principal.key_id,
             follow_ups=follow_ups,
+            only_tenants=principal.only_tenants,
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:

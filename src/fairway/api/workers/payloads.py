@@ -11,7 +11,7 @@ from fairway.api.jobs.jobs import job_id
 from fairway.api.jobs.uploads import OF_OBJECTS, PAYLOAD, Download
 from fairway.api.workers.checkpoints import tenant_of_lease
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 
 
 @Endpoint(

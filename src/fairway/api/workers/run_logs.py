@@ -18,7 +18,7 @@ from fairway.core.ids import JobId, TenantId
 from fairway.core.run.log_chunk import Chunk
 from fairway.core.run.run_log import URGENT_LEVEL, fitted, mark_text
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.principal import Principal
 from fairway.services.workers.run_logs import OfferedChunk
 from fairway.wire import run_logs as wire
 

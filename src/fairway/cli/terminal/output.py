@@ -38,6 +38,7 @@ COLOURS = {
     "draining": "yellow",
 }
 #: What JSON leaves as it is and a terminal obeys.
+_FORMULA = ("=", "+", "-", "@", "\t")
 _CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 GROUPED_MIN = 10_000  # from here on nobody counts zeros
@@ -197,7 +198,8 @@ def show_csv(records: Sequence[Record]) -> None:
 
 def _csv_cell(value: Any) -> str:
     if isinstance(value, str):
-        return visible_lines(value) if value else ""
+        # A sheet would take it for a formula, and a tenant chose the words.
+        return f"'{visible_lines(value)}" if value.startswith(_FORMULA) else visible_lines(value)
     if value is None:
         return ""
     return _harmless(msgspec.json.encode(value).decode())

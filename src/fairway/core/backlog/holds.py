@@ -14,8 +14,11 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import PoolId, TenantId, TypeId
 
 PAUSED = "paused"
+SUSPENDED = "suspended"  # the whole of a tenant, by an operator
 EVERY_TENANT, EVERY_TYPE, EVERY_POOL = TenantId(0), TypeId(0), PoolId(0)
 HoldName: TypeAlias = tuple[TypeId, PoolId]
+#: Of two that name the same, which one people should hear of; others have none.
+_RANKS = {PAUSED: 1, SUSPENDED: 2}
 NO_NAMES: frozenset[HoldName] = frozenset()
 
 
@@ -50,9 +53,10 @@ class Holds:
     def __init__(self, holds: Iterable[Hold] = ()) -> None:
         # By tenant, then by type and pool. Never changed: others may have the same parts.
         self._of: dict[TenantId, dict[HoldName, Hold]] = {}
-        for hold in holds:  # of two that name the same, a pause is what people should hear of
+        for hold in holds:
             mine, name = self._of.setdefault(hold.tenant, {}), (hold.type, hold.pool)
-            if hold.reason == PAUSED or name not in mine:
+            known = mine.get(name)
+            if known is None or _RANKS.get(hold.reason, 0) > _RANKS.get(known.reason, 0):
                 mine[name] = hold
 
     def with_those_of(self, tenants: Mapping[TenantId, Iterable[Hold]]) -> Holds:
@@ -75,6 +79,15 @@ class Holds:
                 for name in product(types, pools):
                     if (hold := mine.get(name)) is not None:
                         yield hold
+
+    def naming(self, tenant: TenantId) -> list[Hold]:
+        """Those that may hold jobs of this tenant: its own, and everybody's."""
+        found = (self._of.get(whose, {}) for whose in (tenant, EVERY_TENANT))
+        return [hold for mine in found for hold in mine.values()]
+
+    def is_suspended(self, tenant: TenantId) -> bool:
+        hold = self._of.get(tenant, {}).get((EVERY_TYPE, EVERY_POOL))
+        return hold is not None and hold.reason == SUSPENDED
 
     def __bool__(self) -> bool:
         return bool(self._of)

@@ -1,11 +1,11 @@
-"""Dead letters as the parts of the platform hand them around: filters, causes, actions on many."""
+"""Dead letters as the parts of the platform hand them around: filters and causes."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId, PoolId, TenantId, TypeId
+from fairway.core.ids import JobId, PoolId, TypeId
 
 
 class DeadFilter(NamedTuple):
@@ -16,6 +16,7 @@ class DeadFilter(NamedTuple):
     type: TypeId | None = None
     pool: PoolId | None = None
     fingerprint: int | None = None
+    tag: str | None = None
 
 
 class DeathCause(NamedTuple):
@@ -27,29 +28,3 @@ class DeathCause(NamedTuple):
     type: TypeId
     error: bytes | None
     finished_at: datetime
-
-
-class Action(NamedTuple):
-    """A replay or a discard of many, and how far it has come."""
-
-    id: str
-    tenant: TenantId
-    kind: str
-    state: str  # running | done | aborted | failed
-    type: TypeId | None
-    pool: PoolId | None
-    fingerprint: int | None
-    since: str
-    before: str
-    payload: bytes | None
-    per_second: int
-    matched: int
-    done: int
-    cursor: str
-    created_at: datetime
-    finished_at: datetime | None
-    error: str | None  # why it failed
-
-    @property
-    def wanted(self) -> DeadFilter:
-        return DeadFilter(self.before, self.since, self.type, self.pool, self.fingerprint)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.core.ids import NO_EPOCH, Epoch, PoolId, TypeId
-from fairway.core.job import JobMarks, QueuedJob
+from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.run.follow_up_ids import follow_up_ids
 from fairway.core.scheduling.timing import Timing, Wish, timing_of
 
@@ -31,6 +31,11 @@ class WantedFollowUps(NamedTuple):
     at_ms: int
     jobs: Sequence[FollowUp]
 
+    def with_events(self) -> WantedFollowUps:
+        """The same, and their tenant hears what becomes of them."""
+        jobs = [one._replace(marks=with_events(one.marks)) for one in self.jobs]
+        return self._replace(jobs=jobs)
+
 
 class Children(NamedTuple):
     """What is written with the success of their parent."""
@@ -44,7 +49,7 @@ class Children(NamedTuple):
     def size_bytes(self) -> int:
         """What they hold in memory until they are written; what all have is left out."""
         size = sum([len(job.payload) + len(job.limits or b"") for job in self.jobs])
-        for tags, metadata in (self.marks or {}).values():
+        for tags, metadata, _ in (self.marks or {}).values():
             size += sum(map(len, tags or ())) + len(metadata or b"")
         return size
 

@@ -21,6 +21,7 @@ from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.billing_calls import BillingCalls
 from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
 from fairway.sdk.client.flow_calls import FlowCalls
@@ -33,7 +34,6 @@ from fairway.sdk.client.job_calls import (
     decode_batch,
     refusal_of,
 )
-from fairway.sdk.client.log_reader import follow_lines, read_lines
 from fairway.sdk.client.received import decode_children, decode_ends, decode_view
 from fairway.sdk.client.shared_waits import SharedWaits
 from fairway.sdk.http.lean_servers import LeanServers
@@ -41,6 +41,9 @@ from fairway.sdk.http.proxies import is_proxied
 from fairway.sdk.http.settings import ClientSettings
 from fairway.sdk.http.sse import Event, EventParser
 from fairway.sdk.http.transport import NotNow, Question, RefusedRepeat, Transport
+from fairway.sdk.logs.event_log import EventLog
+from fairway.sdk.logs.log_reader import follow_lines, read_lines
+from fairway.sdk.webhook_calls import WebhookCalls
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
@@ -56,8 +59,7 @@ from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
 CHILDREN_PAGE = 200
-POLL_SECONDS = 0.2
-POLL_SECONDS_MAX = 2.0
+POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 
 _HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
@@ -81,6 +83,9 @@ class Client:
         self._patience_seconds = patience_seconds
         self._coalescer = Coalescer(self._transport.addresses, self._calls, patience_seconds)
         self.flows = FlowCalls(self._transport)
+        self.event_log = EventLog(self._transport)
+        self.billing = BillingCalls(self._transport)
+        self.webhooks = WebhookCalls(self._transport, patience_seconds)
         self._waits = SharedWaits(
             self._transport.addresses, self._asked, decode_ends, patience_seconds
         )
@@ -259,9 +264,7 @@ class Client:
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         """Resumes after a broken connection where it stopped; ends when the job has ended.
-
-        Where no stream is to be had, it asks now and then: what changed in between is one event.
-        """
+        Where no stream is to be had, it asks now and then: what changed in between is one event."""
         parser, seen = EventParser(), None
         ends_at, tries = self._transport.patience_ends_at(), 0
         while True:

@@ -41,6 +41,7 @@ class EnqueueOptions(TimeOptions, total=False):
     idempotency_key: str  # a second call with it makes no second job
     tags: Sequence[str]  # words to find the jobs by
     metadata: Mapping[str, str]  # words of your own, shown with them
+    events: bool  # what becomes of them is written to your log of events
     after: Sequence[Handle[Any]]  # jobs that must succeed before this one starts
     on_all: OnAll  # of `after`: "succeeded", or "ended", however they do
 
@@ -79,6 +80,7 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = checked_key(options.get("idempotency_key"))
         self._tags = _checked_tags(options.get("tags", ()))
         self._metadata = dict(options.get("metadata", {}))
+        self._events = options.get("events", False)
         self._after = checked_after(options.get("after", ()))
         self._on_all: OnAll = options.get("on_all", "succeeded")
         if self._after and self._idempotency_key is not None:
@@ -191,6 +193,7 @@ class Enqueuer(Generic[P, R]):
             timeout_seconds=self._timeout_seconds,
             tags=self._tags,
             metadata=self._metadata,
+            events=self._events,
             limits=self._job.key_limits.of(payload, later),
             unique=self._job.unique_key.of(payload),
             **self._times,

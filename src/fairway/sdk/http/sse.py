@@ -42,7 +42,6 @@ class EventParser:
         for line in lines:
             event = self._take(line)
             if event is not None:
-                self.last_id = event.id
                 yield event
 
     def _take(self, line: str) -> Event | None:
@@ -64,6 +63,7 @@ class EventParser:
     def _close(self) -> Event | None:
         kind, data = self._kind or "message", self._data
         self._kind, self._data = "", []
+        self.last_id = self._id  # also of one without data: it says only how far the server is
         return Event(kind, _value_of("\n".join(data)), self._id) if data else None
 
 

@@ -406,9 +406,16 @@ class Dispatcher:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def session(self, key: str, worker: str, tenant: TenantId | None, opener: str = "") -> Session:
+    def session(
+        self,
+        key: str,
+        worker: str,
+        tenant: TenantId | None,
+        opener: str = "",
+        only: frozenset[TenantId] | None = None,
+    ) -> Session:
         """The session of this name, whose worker speaks just now; a new one must find a place."""
-        return self.sessions.heard(key, worker, tenant, opener)
+        return self.sessions.heard(key, worker, tenant, opener, only)
 
     def found_session(self, key: str, origin: Origin | None) -> Session:
         """The session of a lease that the store has; `origin` is who opened it, if that is known.

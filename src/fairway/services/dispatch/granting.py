@@ -7,7 +7,7 @@ What becomes of a lease afterwards is the dispatcher's. No I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
@@ -141,6 +141,8 @@ class Granting:
             if share.has_idle_reserve:
                 fits = share.may_borrow
                 lend = self._backlog.taker(pool, types, self._leases, asleep, now_us, fits)
+            if (only := session.only_tenants) is not None:
+                take, lend = _of(only, take), None if lend is None else _of(only, lend)
             granted = share.grant(free, take, now_us, lend=lend)
         else:
             granted = share.grant_own(session.tenant, free, take, now_us)
@@ -187,6 +189,13 @@ class Granting:
             self._leases.end([end.lease], now_us)
             self._ports.record_ends([end])
         return in_time
+
+
+def _of(
+    tenants: frozenset[TenantId], take: Callable[[TenantId], QueuedJob | None]
+) -> Callable[[TenantId], QueuedJob | None]:
+    """As `take`, for these tenants; of others there is nothing for the worker that asks."""
+    return lambda tenant: take(tenant) if tenant in tenants else None
 
 
 def _waits(leases: list[Lease], unix_ms: int) -> list[float]:

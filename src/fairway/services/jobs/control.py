@@ -24,7 +24,8 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import history, outcomes, promotion
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import Connection, Database
+from fairway.store.flow_locks import Wait
 
 END_LOOK_SECONDS = 0.02
 CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes milliseconds
@@ -33,10 +34,16 @@ CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes 
 class Cancelled(NamedTuple):
     """What became of a page of jobs that were to be cancelled."""
 
-    matched: int
     cancelled: int  # waited; final now
     asked: int  # run; they end as cancelled, or as they would have
-    last: JobId | None  # where the next page begins; None: there is none
+
+
+class Ending(NamedTuple):
+    """A page under way to its end: what waited, and which of that is cancelled."""
+
+    waiting: Sequence[history.LiveJob]
+    done: set[str]
+    asked: int
 
 
 class Control:
@@ -130,35 +137,40 @@ class Control:
 
     # -- many --------------------------------------------------------------------------------
 
-    async def cancel_all(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> Cancelled:
-        """Cancel a page of those that match; the rest with another call, from where this ended."""
-        page = await self._live(tenant, shard, wanted)
-        done, asked = await self.cancel_these(tenant, shard, page)
-        is_full = len(page) >= wanted.limit
-        return Cancelled(len(page), done, asked, page[-1].id if is_full else None)
-
     async def cancel_these(
         self, tenant: TenantId, shard: ShardId, page: Sequence[history.LiveJob]
-    ) -> tuple[int, int]:
-        """So many waited and are cancelled, so many run and are asked to stop."""
+    ) -> Cancelled:
+        """A page at once, for somebody who waits for it."""
+        async with told_if_away, self._turns.page(tenant) as connection:
+            ending = await self.cancel_within(connection, shard, tenant, page)
+        return await self.settle(tenant, ending)
+
+    async def cancel_within(
+        self,
+        connection: Connection,
+        shard: ShardId,
+        tenant: TenantId,
+        page: Sequence[history.LiveJob],
+        wait: Wait = Wait.USUAL,
+    ) -> Ending:
+        """As part of whatever else the connection writes; `settle` what came of it, once it is on
+        disk."""
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
         waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
         keys = [(tenant, job.id) for job in waiting]
-        async with told_if_away, self._turns.page(tenant) as connection:
-            cancel = partial(outcomes.cancel_many, connection, shard, self._term(shard), tenant)
-            done = await self._flow_news.change(connection, shard, keys, cancel)
+        cancel = partial(outcomes.cancel_many, connection, shard, self._term(shard), tenant)
+        done = await self._flow_news.change(connection, shard, keys, cancel, wait)
+        return Ending(waiting, done, asked)
+
+    async def settle(self, tenant: TenantId, ending: Ending) -> Cancelled:
+        """What is cancelled must not start any more; what started meanwhile is asked to stop."""
+        waiting, done, asked = ending
         async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
             self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:
             if job.id not in done:  # granted, or ended, at the same moment
                 asked += self._dispatcher.cancel(tenant, job.id)
-        return len(done), asked
-
-    async def _live(
-        self, tenant: TenantId, shard: ShardId, wanted: JobFilter
-    ) -> list[history.LiveJob]:
-        async with told_if_away, self._database.slow(tenant) as connection:
-            return await history.live_jobs(connection, shard, tenant, wanted)
+        return Cancelled(len(done), asked)
 
     async def count_live(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> int:
         """How many match, up to the filter's limit."""

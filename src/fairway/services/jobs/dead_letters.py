@@ -1,8 +1,7 @@
-"""What people do with dead letters: list, group, replay and discard, one or many.
+"""What people do with dead letters: list, group, replay and discard one.
 
-One is done at once, by the owner of its shard. Many are an *action*: written down here, carried out
-by the owner's loop in bounded batches (`dead_letter_replayer.py`), with progress, and abortable.
-Nothing is counted without a bound.
+One is done at once, by the owner of its shard; many are a bulk action (`bulk_actions.py`). Nothing
+is counted without a bound.
 """
 
 from __future__ import annotations
@@ -10,29 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairway.core.errors import Conflict, NotFound, Unavailable
-from fairway.core.failure.dead_letter import Action, DeadFilter, DeathCause
+from fairway.core.errors import NotFound, Unavailable
+from fairway.core.failure.dead_letter import DeadFilter, DeathCause
 from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_for_tenant, shard_of
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.run.run_note import RunNote, note_text
-from fairway.runtime.random_ids import session_key
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
-from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store
 from fairway.store.connections.database import Connection, Database
-from fairway.store.dead_letter_actions import NewAction
 from fairway.store.dead_letters import Replay
 from fairway.store.flow_locks import Wait
 
-COUNT_MAX = 1_000_000  # of one question; beyond it there are "at least" so many
 COUNT_EACH_MAX = 100_000  # of one group or type
 GROUPS_MAX = 200
-ACTIONS_SHOWN = 50
-ACTIONS_RUNNING_MAX = 10  # of one tenant
 
 
 class Groups(NamedTuple):
@@ -72,12 +65,6 @@ class DeadLetters:
             causes = await store.causes(connection, shard, tenant, **bounds)
             by_type = await store.counts_by_type(connection, shard, tenant, **bounds)
         return Groups(sorted(causes, key=lambda cause: -cause.matched), by_type)
-
-    async def count(self, tenant: TenantId, wanted: DeadFilter) -> int:
-        async with told_if_away, self._database.slow(tenant) as connection:
-            return await store.count_dead(
-                connection, self._shard(tenant), tenant, wanted, COUNT_MAX
-            )
 
     # -- one ---------------------------------------------------------------------------------
 
@@ -139,49 +126,6 @@ class DeadLetters:
         if term is None:
             raise Unavailable(code="NOT_OWNER")
         return term
-
-    # -- many --------------------------------------------------------------------------------
-
-    async def begin(
-        self,
-        tenant: TenantId,
-        kind: str,
-        wanted: DeadFilter,
-        *,
-        payload: bytes | None,
-        per_second: int,
-    ) -> Action:
-        """Write an action down; the owner's loop takes it from there."""
-        shard, matched = self._shard(tenant), await self.count(tenant, wanted)
-        new = NewAction(session_key(), kind, wanted, payload, per_second, matched)
-        async with told_if_away, self._database.quick(tenant) as connection:
-            latest = await actions.latest(connection, shard, tenant, ACTIONS_SHOWN)
-            if sum(one.state == "running" for one in latest) >= ACTIONS_RUNNING_MAX:
-                raise Conflict(
-                    f"{ACTIONS_RUNNING_MAX} actions run already: wait for one, or abort one."
-                )
-            await actions.begin(connection, shard, tenant, new)
-        return await self.action(tenant, new.id)
-
-    async def action(self, tenant: TenantId, action: str) -> Action:
-        async with told_if_away, self._database.quick(tenant) as connection:
-            found = await actions.read(connection, self._shard(tenant), tenant, action)
-        if found is None:
-            raise NotFound(f"There is no action {action[:64]}.")
-        return found
-
-    async def latest_actions(self, tenant: TenantId) -> list[Action]:
-        async with told_if_away, self._database.quick(tenant) as connection:
-            return await actions.latest(connection, self._shard(tenant), tenant, ACTIONS_SHOWN)
-
-    async def abort(self, tenant: TenantId, action: str) -> Action:
-        """What is done stays done; no further batch begins."""
-        async with told_if_away, self._database.quick(tenant) as connection:
-            was_running = await actions.abort(connection, self._shard(tenant), tenant, action)
-        found = await self.action(tenant, action)
-        if not was_running:
-            raise Conflict(f"The action has ended already: it is {found.state}.")
-        return found
 
 
 def _no_letter(job: JobId) -> NotFound:

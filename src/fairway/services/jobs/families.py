@@ -122,5 +122,5 @@ def _too_large() -> Conflict:
     return Conflict(
         f"More than {FAMILY_MAX} jobs came of this one, or they are so many generations that it"
         " takes too long; those that were found are cancelled. Cancel the rest by type and time:"
-        " POST /v1/jobs/cancel."
+        " POST /v1/bulk-actions."
     )

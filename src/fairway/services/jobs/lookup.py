@@ -103,12 +103,6 @@ class JobLookup:
         is_filtered = any(one is not None for one in narrowing)
         return self._database.slow(tenant) if is_filtered else self._database.quick(tenant)
 
-    async def slot_time(self, tenant: TenantId, since: str, before: str) -> list[history.SlotTime]:
-        """What the tenant's jobs of some time used, by pool."""
-        shard = shard_for_tenant(tenant, self._shard_count)
-        async with told_if_away, self._database.slow(tenant) as connection:
-            return await history.slot_time(connection, shard, tenant, since, before)
-
 
 _MAY_RUN = (State.QUEUED, State.RUNNING)
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fairway.core.event import NewEvent
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import Epoch, JobId, ShardId
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import Lease
-from fairway.store import checkpoints, events
+from fairway.store import checkpoints
 from fairway.store.connections.database import Database
+from fairway.store.events.log import add_notices
 
 REST_SECONDS = 30.0
 EXPECTED_AFTER_SECONDS = 300.0
@@ -54,7 +55,7 @@ class CheckpointWatch:
         news = [await self._event(lease) for lease in leases if lease.job.id not in have]
         if news:
             async with self._database.background() as connection:
-                await events.add_events(connection, news)
+                await add_notices(connection, news)
             self._metrics.without_checkpoint.inc(len(news))
         self._looked_for.update((lease.job.id, lease.epoch) for lease in leases)
 
@@ -65,4 +66,4 @@ class CheckpointWatch:
             " without a checkpoint: if its worker dies, it begins at the beginning. Call"
             " ctx.checkpoint(state) now and then."
         )
-        return NewEvent(lease.job.tenant, "checkpoint_missing", name, detail)
+        return NewEvent(lease.job.tenant, "checkpoint.missing", name, detail, lease.job.id)

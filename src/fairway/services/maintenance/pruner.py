@@ -19,10 +19,12 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, events, flows, schedules, submissions, unique_jobs
-from fairway.store import dead_letter_actions as actions
+from fairway.store import audit, flows, schedules, submissions, unique_jobs
+from fairway.store import bulk_actions as actions
+from fairway.store.billing import usage
 from fairway.store.connections.database import Connection, Database
 from fairway.store.schema import log_partitions, partition_retirement, partitions
+from fairway.store.webhooks import deliveries
 
 log = logger("pruner")
 
@@ -31,6 +33,8 @@ BUSY_SECONDS = 1.0  # to the next round when there is more to remove
 RETRY_SECONDS = 5.0
 ROWS_AT_ONCE = 5_000
 FLOWS_AT_ONCE = 500
+AUDIT_LOOK = 20_000  # newest lines of tenants' own acts: who wrote many of them shows there
+AUDIT_OF_TENANT_MAX = 10_000  # that a tenant wrote itself; staff's are kept for their time
 KEYS_AT_ONCE = 10_000
 KEYS_US = 5_000_000  # of removing keys in one round
 KEYS_REST_SECONDS = 0.02
@@ -54,6 +58,8 @@ class Pruner:
         self._metrics = instruments.metrics
         self._retention = timedelta(days=settings.retention_days)
         self._audit_kept = timedelta(days=settings.audit_days)
+        self._events_kept = timedelta(hours=settings.event_retention_hours)
+        self._usage_kept = timedelta(days=settings.usage_days)
         self._retirement = Retirement(database, instruments.clock)
 
     async def run_once(self, now_us: int) -> float:
@@ -72,7 +78,7 @@ class Pruner:
             rests += [
                 await self._attempt("retire partitions", self._retire),
                 await self._attempt("drop days of logs", self._drop_log_days),
-                await self._attempt("forget events and audit", self._forget_common),
+                await self._attempt("forget carried jobs and audit", self._forget_common),
             ]
         for shard in shards:
             rests += [
@@ -106,8 +112,13 @@ class Pruner:
 
     async def _drop_log_days(self) -> float:
         async with self._database.upkeep() as connection:
-            for name in await log_partitions.drop_log_days(connection, self._keep_since):
-                log.info("partition dropped", partition=name)
+            lines_since, now = self._keep_since, self._store_clock.now()
+            gone = await log_partitions.drop_log_days(connection, "job_logs", lines_since)
+            gone += await log_partitions.drop_log_days(
+                connection, "event_log", now - self._events_kept
+            )
+        for name in gone:
+            log.info("partition dropped", partition=name)
         return REST_SECONDS
 
     async def _retire(self) -> float:
@@ -115,11 +126,15 @@ class Pruner:
         return REST_SECONDS if rest is None else rest
 
     async def _forget_common(self) -> float:
-        keep_since, audit_since = self._keep_since, self._store_clock.now() - self._audit_kept
+        now, keep_since = self._store_clock.now(), self._keep_since
+        audit_since, usage_since = now - self._audit_kept, now - self._usage_kept
         return await self._remove(
             lambda c: partition_retirement.sweep_carried(c, keep_since, ROWS_AT_ONCE),
-            lambda c: events.forget_events(c, keep_since, ROWS_AT_ONCE),
             lambda c: audit.forget_audit(c, audit_since, ROWS_AT_ONCE),
+            lambda c: audit.forget_floods(
+                c, among=AUDIT_LOOK, kept=AUDIT_OF_TENANT_MAX, limit=ROWS_AT_ONCE
+            ),
+            lambda c: usage.forget_usage(c, usage_since, ROWS_AT_ONCE),
         )
 
     async def _forget_runs(self, shard: ShardId) -> float:
@@ -128,6 +143,7 @@ class Pruner:
             lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
             lambda c: schedules.forget_runs(c, shard, keep_since, ROWS_AT_ONCE),
             lambda c: flows.forget(c, shard, keep_since, FLOWS_AT_ONCE),
+            lambda c: deliveries.forget_deliveries(c, shard, keep_since, ROWS_AT_ONCE),
         )
 
     async def _remove(self, *removals: Removal) -> float:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairway.core.event import NewEvent
+from fairway.core.audit import PLATFORM, Act
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import TenantId, TypeId
 from fairway.core.pool_classifier import STICKY_US, Move
 from fairway.core.pools import Pool
@@ -20,8 +21,8 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.registry.job_types import Registry
 from fairway.services.sessions.sessions import Lease
-from fairway.store import audit, events
 from fairway.store.connections.database import Database
+from fairway.store.events.log import add_notices
 from fairway.store.registry import job_types
 
 log = logger("measuring")
@@ -112,7 +113,7 @@ class Reclassifier:
             self._told = {key: at for key, at in self._told.items() if now_us - at < STICKY_US}
         if news:
             async with self._database.background() as connection:
-                await events.add_events(connection, news)
+                await add_notices(connection, news)
 
     async def _overrun_event(self, lease: Lease) -> NewEvent:
         job = lease.job
@@ -122,7 +123,7 @@ class Reclassifier:
             f"A job ran for more than {pool.overrun_seconds:g} s in the pool {pool.name}; it runs"
             " on. Declare a slower pool for this type, or it will be moved."
         )
-        return NewEvent(job.tenant, "pool_violation", name, detail)
+        return NewEvent(job.tenant, "pool.violated", name, detail, job.id)
 
     # -- moves ---------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Reclassifier:
             why = "more than 100 of its runs in an hour outlasted the pool"
         detail = f"From {before} to {after}: {why}. Jobs that come from now on run there."
         told = [
-            NewEvent(tenant, "job_type_moved", name, detail)
+            NewEvent(tenant, "type.reclassified", name, detail)
             for tenant in self._classifier.tenants_of(type_id)
         ]
         async with self._database.background() as connection, connection.transaction():
@@ -143,8 +144,10 @@ class Reclassifier:
                 connection, type_id, move.after, move.p95_us // 1000, STICKY_US / 1e6
             )
             if is_moved:
-                await audit.add_audit(connection, audit.PLATFORM, "job_type_moved", name, detail)
-                await events.add_events(connection, told)
+                sides = {"pool": before}, {"pool": after}
+                act = Act("job_type_moved", name, None, *sides, detail)
+                await self._registry.audit_log.add(connection, PLATFORM, act)
+                await add_notices(connection, told)
         self._classifier.settled(type_id, move.after, now_us)
         await self._registry.run_once(0)  # whoever moved it, and wherever to
         if is_moved:

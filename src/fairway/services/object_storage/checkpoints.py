@@ -13,7 +13,7 @@ import hashlib
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
-from fairway.core.event import NewEvent
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import Epoch, JobId, TenantId, shard_of
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
@@ -30,7 +30,7 @@ from fairway.services.transient_errors import told_if_away
 from fairway.store import checkpoints as store
 from fairway.store.checkpoints import Saved
 from fairway.store.connections.database import Database
-from fairway.store.events import add_events
+from fairway.store.events.log import add_notices
 from fairway.store.object_storage.storage import Objects
 
 log = logger("checkpoints")
@@ -139,7 +139,7 @@ class Checkpoints:
             f" {what_now}."
         )
         async with told_if_away, self._database.background() as connection:
-            await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
+            await add_notices(connection, [NewEvent(tenant, "checkpoint.lost", job, detail, job)])
 
     async def _newest(self, tenant: TenantId, job: JobId, before_epoch: Epoch) -> list[Saved]:
         async with told_if_away, self._database.people() as connection:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from fairway.core.lifecycle import State
-from fairway.core.run.billing import is_billable
+from fairway.core.run.billing import is_attempt, is_billable
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.core.scheduling.timing import Timing, lateness_ms
 from fairway.core.unix_time import to_unix_ms
@@ -52,6 +52,7 @@ def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
         job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
         due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
         end.fingerprint, note_text(note), end.ran_us if billable else 0,
+        is_attempt(end.outcome_label, end.failure), now,
     )  # fmt: skip
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from fairway.core.audit import Act, Actor, AuditEntry, AuditFilter
 from fairway.core.errors import Conflict, NotFound
-from fairway.core.ids import PoolId, TypeId
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import SHORT, Pool
 from fairway.runtime.loops import WorkInParts
+from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.transient_errors import told_if_away
@@ -46,7 +49,9 @@ class Registry:
         *,
         on_unsaid: Callable[[set[TypeId]], None],
         on_forgotten: Callable[[TypeId], None],
+        audit_log: AuditLog = USUAL_LOG,
     ) -> None:
+        self.audit_log = audit_log
         self._database = database
         self.directory = directory
         self.pools = directory.pools
@@ -163,16 +168,20 @@ class Registry:
         known = self.types.get(type_id)
         return known is not None and known.is_registered and known.facts == facts
 
-    async def put_type(self, name: str, facts: TypeFacts, actor: str) -> JobType:
+    async def put_type(self, name: str, facts: TypeFacts, actor: Actor) -> JobType:
         """An operator registers a type, or changes it."""
         type_id = (await self.directory.know_types([name]))[name]
+        await self.run_once(0)  # what it was until now, on other servers too
+        known = self.types.get(type_id)
+        before = self._fields(known.facts) if known is not None and known.is_registered else {}
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await job_types.register_type(connection, type_id, facts, by_hand=True)
-            await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
+            act = Act("put_job_type", name, before=before, after=self._fields(facts))
+            await self.audit_log.add(connection, actor, act)
         await self.run_once(0)
         return self.types[type_id]
 
-    async def take_back_type(self, name: str, actor: str) -> None:
+    async def take_back_type(self, name: str, actor: Actor) -> None:
         """An operator unsays what was put by hand; jobs keep their type until they are gone."""
         found = await self.type_named(name)
         async with told_if_away, self._database.people() as connection, connection.transaction():
@@ -181,8 +190,16 @@ class Registry:
                     f"The job type {name[:128]!r} was not registered by hand: workers or jobs name"
                     " it, and it goes by itself when nobody does any more."
                 )
-            await audit.add_audit(connection, actor, "delete_job_type", name, "Taken back by hand.")
+            act = Act("delete_job_type", name, before=self._fields(found.facts))
+            await self.audit_log.add(connection, actor, act)
         await self.run_once(0)
+
+    def _fields(self, facts: TypeFacts) -> dict[str, Any]:
+        """What was said of it, for the audit."""
+        pool = None if facts.pool is None else self.pools.by_number[facts.pool].name
+        schema = None if facts.schema is None else facts.schema.decode("utf-8", "replace")
+        said = facts._asdict() | {"pool": pool, "schema": schema}
+        return {name: value for name, value in said.items() if value not in (None, "")}
 
     async def type_named(self, name: str) -> JobType:
         if self.directory.type_ids.get(name, NO_TYPE) not in self.types:
@@ -192,20 +209,28 @@ class Registry:
             raise NotFound(f"There is no job type {name[:128]!r}.")
         return found
 
-    async def put_pool(self, pool: Pool, actor: str) -> Pool:
+    async def put_pool(self, pool: Pool, actor: Actor) -> Pool:
         """An operator adds a pool, or changes one."""
-        async with told_if_away, self._database.people() as connection:
+        async with told_if_away, self._database.people() as connection, connection.transaction():
+            known = {one.name: one for one in await pool_store.all_pools(connection)}
             while not await pool_store.put_pool(connection, pool):
                 continue  # another pool was made at the same moment and took the number
-            await audit.add_audit(connection, actor, "put_pool", pool.name, "Set by hand.")
+            before = asdict(known[pool.name]) if pool.name in known else {}
+            after = asdict(pool) | {"number": before.get("number", pool.number)}
+            await self.audit_log.add(
+                connection, actor, Act("put_pool", pool.name, before=before, after=after)
+            )
         await self.run_once(0)
         return self.pools.by_name[pool.name]
 
-    async def note(self, actor: str, action: str, subject: str, detail: str) -> None:
-        """What an operator did that changed no row."""
+    async def note(self, actor: Actor, act: Act) -> None:
+        """What an operator is about to do that changes no row."""
         async with told_if_away, self._database.people() as connection:
-            await audit.add_audit(connection, actor, action, subject, detail)
+            await self.audit_log.add(connection, actor, act)
 
-    async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
-        async with told_if_away, self._database.people() as connection:
-            return await audit.list_audit(connection, before, limit)
+    async def audit(self, asker: TenantId | None, wanted: AuditFilter) -> list[AuditEntry]:
+        """Of everybody; or of what was done to the things of the tenant that asks."""
+        async with told_if_away, self._database.asked(asker) as connection:
+            if asker is None:
+                return await audit.list_audit(connection, wanted)
+            return await audit.audit_of(connection, asker, wanted)

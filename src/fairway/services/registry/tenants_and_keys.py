@@ -2,7 +2,7 @@
 
 The hot path asks by dictionary only. A key is checked against the store once; which keys were
 revoked or ran out since is asked every few seconds, so such a key stops working within that time,
-and whoever keeps something going under it is told.
+and whoever keeps something going under it is told. The same goes for tenants that are suspended.
 """
 
 from __future__ import annotations
@@ -11,22 +11,31 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-from fairway.core.backpressure.connections import STAFF
-from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.audit import PLATFORM, Act, Actor
+from fairway.core.errors import Forbidden, InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts, permitted
 from fairway.core.pools import PoolTable
-from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.core.tenant import (
+    TENANT_SUSPENDED,
+    Tenant,
+    TenantFilter,
+    TenantSettings,
+    Tier,
+    suspended_sentence,
+)
 from fairway.services.backpressure.key_guesses import Guesses
+from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
+from fairway.services.registry.principal import KeyWish, Principal
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.transient_errors import told_if_away
-from fairway.store.audit import PLATFORM, add_audit
 from fairway.store.connections.database import Connection, Database
 from fairway.store.registry import tenants as store
 from fairway.store.registry import tiers
-from fairway.store.registry.tenants import NewKeyFacts, StoredKey
+from fairway.store.registry.tenant_states import keys_of
+from fairway.store.registry.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
@@ -37,35 +46,11 @@ ABSENT_KEYS_REMEMBERED = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 NOBODY = TenantId(-1)
 _PLAIN = TenantSettings()
-
-
-class Principal(NamedTuple):
-    """Who a key stands for. Identity comes from here and from nowhere else."""
-
-    key_id: str
-    scope: str
-    tenant: Tenant | None
-    may: frozenset[str]  # its permissions
-    pools: frozenset[str] | None = None  # a worker's key: it serves these only
-    types: frozenset[str] | None = None
-
-    @property
-    def holder(self) -> TenantId:
-        """Who holds what this key takes: a tenant, or STAFF."""
-        return STAFF if self.tenant is None else self.tenant.id
-
-
-class KeyWish(NamedTuple):
-    """What is wished of a new key; None does not narrow it."""
-
-    name: str = ""
-    expires_at: datetime | None = None
-    permissions: Sequence[str] | None = None
-    pools: Sequence[str] | None = None
-    types: Sequence[str] | None = None
-
-
+_LIVING = TenantFilter()
 _ANY_KEY = KeyWish()
+
+#: Tenants as they were read, and whose key is each of those that are not active.
+OnStates: TypeAlias = Callable[[Sequence[Tenant], Mapping[str, TenantId]], Awaitable[None]]
 
 
 class Directory:
@@ -77,15 +62,20 @@ class Directory:
         *,
         on_tenant: Callable[[Tenant], None],
         on_revoked: Callable[[Collection[str]], Awaitable[None]],
+        on_states: OnStates,
         guesses: Guesses | None = None,
+        audit_log: AuditLog = USUAL_LOG,
     ) -> None:
         self._database = database
+        self._audit_log = audit_log
         self.guesses = guesses
         self.pools = pools
         self._on_tenant = on_tenant  # who is new here, or has other terms
         self._on_revoked = on_revoked  # the ids of keys; may be told again
+        self._on_states = on_states  # tenants that may have another state, and their keys
         self.tenants: dict[TenantId, Tenant] = {}
         self.tenant_ids: dict[str, TenantId] = {}
+        self.with_job_events: set[TenantId] = set()  # who hears what becomes of its jobs
         self.names = names
         self.type_ids = names.ids
         self.type_names = names.by_id
@@ -115,14 +105,21 @@ class Directory:
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
             revoked = set(await store.revoked_keys(connection, since))
+            stopped = {tenant.id for tenant in changed if not tenant.is_active}
+            owners = await keys_of(connection, stopped) if stopped else {}
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self._learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)
         for key in keys:
             self._absent_keys.pop(key.id, None)
+        if stopped:
+            self._keys = {
+                text: one for text, one in self._keys.items() if one.holder not in stopped
+            }
         if revoked:
             await self._forget_keys(revoked)
+        await self._on_states(changed, owners)
 
     async def write_uses(self, now_us: int) -> float:
         """A loop of its own: a store that takes no write delays no news of a revoked key.
@@ -146,6 +143,10 @@ class Directory:
         if self.tenants.get(tenant.id) != tenant:
             self.tenants[tenant.id] = tenant
             self.tenant_ids[tenant.name] = tenant.id
+            if tenant.job_events:
+                self.with_job_events.add(tenant.id)
+            else:
+                self.with_job_events.discard(tenant.id)
             self._on_tenant(tenant)
 
     def tell_all(self) -> None:
@@ -222,6 +223,8 @@ class Directory:
         principal = await self._principal(key, stored)
         if len(self._keys) >= KEYS_REMEMBERED:
             self._keys = {}
+        if principal is not None and principal.tenant is not None:
+            _refuse_suspended(principal.tenant)  # it is not remembered, so it is asked each time
         if principal is not None:
             self._keys[text] = principal
             self._used.add(principal.key_id)
@@ -246,28 +249,33 @@ class Directory:
         if stored.tenant is not None and stored.tenant not in self.tenants:
             await self.run_once(0)
         tenant = None if stored.tenant is None else self.tenants.get(stored.tenant)
-        if stored.tenant is not None and tenant is None:
+        if stored.tenant is not None and (tenant is None or tenant.state == "deleted"):
             return None  # still unknown here: a key without a tenant would have all rights
-        may = permitted(key.scope, stored.permissions)
-        return Principal(key.id, key.scope, tenant, may, _only(stored.pools), _only(stored.types))
+        may, only = permitted(key.scope, stored.permissions), stored.only_tenants
+        bounds = _only(stored.pools), _only(stored.types)
+        whose = None if only is None else frozenset(only)
+        return Principal(key.id, key.scope, tenant, may, *bounds, stored.name, whose)
 
     # -- what operators do -------------------------------------------------------------------
 
     async def add_tenant(
-        self, name: str, settings: TenantSettings = _PLAIN, actor: str = PLATFORM
+        self, name: str, settings: TenantSettings = _PLAIN, actor: Actor = PLATFORM
     ) -> Tenant | None:
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await self._check_tier(connection, settings.tier)
             tenant = await store.add_tenant(connection, name, settings)
             if tenant is not None:
-                await add_audit(connection, actor, "add_tenant", name, f"Tier {settings.tier}.")
+                act = Act("add_tenant", name, tenant.id, after=_own(settings))
+                await self._audit_log.add(connection, actor, act)
         if tenant is not None:
             self._learn_tenant(tenant)
         return tenant
 
-    async def list_tenants(self, after: str, limit: int) -> list[Tenant]:
+    async def list_tenants(
+        self, after: str, limit: int, wanted: TenantFilter = _LIVING
+    ) -> list[Tenant]:
         async with told_if_away, self._database.people() as connection:
-            return await store.list_tenants(connection, after, limit)
+            return await store.list_tenants(connection, after, limit, wanted)
 
     async def list_keys(
         self, after: str, limit: int, scope: str | None, tenant: TenantId | None
@@ -276,16 +284,18 @@ class Directory:
             return await store.list_keys(connection, after, limit, scope, tenant)
 
     async def change_tenant(
-        self, name: str, changes: Mapping[str, Any], actor: str = PLATFORM
+        self, name: str, changes: Mapping[str, Any], actor: Actor = PLATFORM
     ) -> Tenant | None:
         """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
             if "tier" in changes:
                 await self._check_tier(connection, changes["tier"])
-            if await store.change_tenant(connection, name, changes) is None:
+            changed = await store.change_tenant(connection, name, changes)
+            if changed is None:
                 return None
-            said = ", ".join(f"{field}={_said(value)}" for field, value in changes.items())
-            await add_audit(connection, actor, "change_tenant", name, said)
+            before, after = map(_fields, changed)
+            act = Act("change_tenant", name, self.tenant_ids.get(name), before, after)
+            await self._audit_log.add(connection, actor, act)
         await self.refresh()
         return self.tenants[self.tenant_ids[name]]
 
@@ -293,10 +303,13 @@ class Directory:
         async with told_if_away, self._database.people() as connection:
             return await tiers.all_tiers(connection)
 
-    async def put_tier(self, tier: Tier, actor: str = PLATFORM) -> None:
+    async def put_tier(self, tier: Tier, actor: Actor = PLATFORM) -> None:
         async with told_if_away, self._database.people() as connection, connection.transaction():
+            known = {one.name: one._asdict() for one in await tiers.all_tiers(connection)}
             await tiers.put_tier(connection, tier)
-            await add_audit(connection, actor, "put_tier", tier.name, f"Weight {tier.weight}.")
+            before = known.get(tier.name, {})
+            act = Act("put_tier", tier.name, before=before, after=tier._asdict())
+            await self._audit_log.add(connection, actor, act)
         await self.refresh()
 
     async def _check_tier(self, connection: Connection, name: str) -> None:
@@ -307,14 +320,19 @@ class Directory:
             )
 
     async def add_key(
-        self, key: ApiKey, tenant: TenantId | None, actor: str = PLATFORM, wish: KeyWish = _ANY_KEY
+        self,
+        key: ApiKey,
+        tenant: TenantId | None,
+        actor: Actor = PLATFORM,
+        wish: KeyWish = _ANY_KEY,
     ) -> None:
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            await store.add_key(connection, *_rows(key, tenant, wish))
-            await add_audit(connection, actor, "add_key", key.id, self._said_key(key, tenant, wish))
+            await store.add_key(connection, _row(key, tenant, wish), wish.expires_at)
+            act = Act("add_key", key.id, tenant, after=self._said_key(key, tenant, wish))
+            await self._audit_log.add(connection, actor, act)
 
     async def rotate_key(
-        self, old: str, new: Callable[[str], ApiKey], overlap: timedelta, actor: str = PLATFORM
+        self, old: str, new: Callable[[str], ApiKey], overlap: timedelta, actor: Actor = PLATFORM
     ) -> tuple[ApiKey, KeyFacts] | None:
         """A new key for the same; the old one ends after the overlap. None: no such key."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
@@ -322,40 +340,57 @@ class Directory:
             if facts is None:
                 return None
             key, ends_at = new(facts.scope), await store.store_now(connection) + overlap
-            wish = KeyWish(facts.name, None, facts.permissions, facts.pools, facts.types)
-            await store.add_key(connection, *_rows(key, facts.tenant, wish))
+            bounds = facts.permissions, facts.pools, facts.types, facts.only_tenants
+            wish = KeyWish(facts.name, None, *bounds)
+            await store.add_key(connection, _row(key, facts.tenant, wish))
             await store.expire_key(connection, old, ends_at)
-            said = f"In place of {old}, which ends at {ends_at:%Y-%m-%d %H:%M:%SZ}."
-            await add_audit(connection, actor, "rotate_key", key.id, said)
+            ends_at = ends_at if facts.expires_at is None else min(ends_at, facts.expires_at)
+            before = {"id": old, "old_key_ends_at": facts.expires_at}
+            after = {"id": key.id, "old_key_ends_at": ends_at}
+            act = Act("rotate_key", key.id, facts.tenant, before, after)
+            await self._audit_log.add(connection, actor, act)
         return key, facts
 
-    def _said_key(self, key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> str:
-        whose = "" if tenant is None else f" of {self.name_of(tenant)}"
-        given = {name: value for name, value in wish._asdict().items() if value}
-        said = ", ".join(f"{name}={_said(value)}" for name, value in given.items())
-        return f"{key.scope.capitalize()} key{whose}{': ' if said else '.'}{said}"
+    def _said_key(self, key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> dict[str, Any]:
+        whose = None if tenant is None else self.name_of(tenant)
+        said = {"scope": key.scope, "tenant": whose, **wish._asdict()}
+        if wish.only_tenants:
+            said["only_tenants"] = [self.name_of(one) for one in wish.only_tenants]
+        return {name: value for name, value in said.items() if value}
 
-    async def revoke_key(self, key_id: str, actor: str = PLATFORM) -> bool:
+    async def revoke_key(self, key_id: str, actor: Actor = PLATFORM) -> bool:
         """Here at once, on other servers within their next refresh."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
+            facts = await store.key_facts(connection, key_id)  # None: it ran out
             was_valid = await store.revoke_key(connection, key_id)
             if was_valid:
-                await add_audit(connection, actor, "revoke_key", key_id, "It opens nothing more.")
+                whose = None if facts is None else facts.tenant
+                before = {"is_valid": facts is not None, "name": facts.name if facts else ""}
+                act = Act("revoke_key", key_id, whose, before, before | {"is_valid": False})
+                await self._audit_log.add(connection, actor, act)
         await self._forget_keys({key_id})
         return was_valid
 
 
-def _said(value: object) -> str:
-    return (
-        "the tier's" if value is None else str(dict(value) if isinstance(value, tuple) else value)
-    )
+def _fields(settings: TenantSettings) -> dict[str, Any]:
+    """For the audit; None is the tier's."""
+    return settings._asdict() | {"reserved": dict(settings.reserved)}
 
 
-def _rows(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> tuple[StoredKey, NewKeyFacts]:
-    stored = StoredKey(
-        key.id, key.scope, tenant, key.secret_hash, wish.permissions, wish.pools, wish.types
+def _own(settings: TenantSettings) -> dict[str, Any]:
+    return {name: value for name, value in _fields(settings).items() if value}
+
+
+def _refuse_suspended(tenant: Tenant) -> None:
+    if tenant.state == "suspended":
+        raise Forbidden(suspended_sentence(tenant.reason), code=TENANT_SUSPENDED)
+
+
+def _row(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> StoredKey:
+    limits = wish.permissions, wish.pools, wish.types
+    return StoredKey(
+        key.id, key.scope, tenant, key.secret_hash, *limits, wish.name, wish.only_tenants
     )
-    return stored, NewKeyFacts(wish.name, wish.expires_at)
 
 
 def _only(names: Sequence[str] | None) -> frozenset[str] | None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.backlog.holds import EVERY_TENANT, Hold
 from fairway.core.errors import LimitReached
 from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import logger
+from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.transient_errors import told_if_away
-from fairway.store.audit import add_audit
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.registry import tiers as store
 
@@ -26,16 +27,23 @@ PAUSES = "pauses"
 TENANT_PAUSES_MAX = 100  # made by itself: every server reads all pauses, again and again
 
 
-class Note(NamedTuple):
-    """An operator's act, for the audit; what a tenant does with its own jobs is its own affair."""
+class Pauser(NamedTuple):
+    """Who pauses or resumes, and what, in words."""
 
-    actor: str
-    subject: str
+    actor: Actor = PLATFORM
+    subject: str = ""
+    asker: TenantId | None = None  # the tenant, if it is one: it may have so many
+
+
+_HOUSE = Pauser()
 
 
 class Pauses:
-    def __init__(self, database: Database, holds: HoldRegistry) -> None:
+    def __init__(
+        self, database: Database, holds: HoldRegistry, audit_log: AuditLog = USUAL_LOG
+    ) -> None:
         self._database = database
+        self._audit_log = audit_log
         self._holds = holds
         self._one_reads = asyncio.Lock()
         self._looks_asked = 0
@@ -65,15 +73,20 @@ class Pauses:
         """Those that name no tenant, as this server last read them."""
         return self._holds.of(PAUSES, EVERY_TENANT)
 
-    async def pause(
-        self, hold: Hold, asker: TenantId | None = None, note: Note | None = None
-    ) -> None:
+    async def pause(self, hold: Hold, by: Pauser = _HOUSE) -> None:
         """No job of these streams starts; those that run, run on. A tenant may have so many."""
-        async with told_if_away, self._database.asked(asker) as connection:
-            if asker is not None:
+        async with (
+            told_if_away,
+            self._database.asked(by.asker) as connection,
+            connection.transaction(),
+        ):
+            if by.asker is not None:
                 await _check_room(connection, hold)
-            await store.pause(connection, hold.tenant, hold.type, hold.pool)
-            await _audited(connection, "pause", note)
+            is_new = await store.pause(connection, hold.tenant, hold.type, hold.pool)
+            if is_new:
+                sides = _paused(False), _paused(True)
+                act = Act("pause", by.subject, hold.tenant or None, *sides)
+                await self._audit_log.add(connection, by.actor, act)
         await self._told()
 
     async def check_room(self, asker: TenantId) -> None:
@@ -81,14 +94,18 @@ class Pauses:
         async with told_if_away, self._database.asked(asker) as connection:
             await _check_room(connection, Hold(asker, NO_TYPE))
 
-    async def resume(
-        self, hold: Hold, asker: TenantId | None = None, note: Note | None = None
-    ) -> bool:
+    async def resume(self, hold: Hold, by: Pauser = _HOUSE) -> bool:
         """Whether it was paused."""
-        async with told_if_away, self._database.asked(asker) as connection:
+        async with (
+            told_if_away,
+            self._database.asked(by.asker) as connection,
+            connection.transaction(),
+        ):
             was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
             if was_paused:
-                await _audited(connection, "resume", note)
+                sides = _paused(True), _paused(False)
+                act = Act("resume", by.subject, hold.tenant or None, *sides)
+                await self._audit_log.add(connection, by.actor, act)
         if was_paused:
             await self._told()
         return was_paused
@@ -101,9 +118,8 @@ class Pauses:
             log.warning("a change of pauses is told later", error=repr(error))
 
 
-async def _audited(connection: Connection, action: str, note: Note | None) -> None:
-    if note is not None:
-        await add_audit(connection, note.actor, action, note.subject, "By hand.")
+def _paused(is_paused: bool) -> dict[str, bool]:
+    return {"paused": is_paused}
 
 
 async def _check_room(connection: Connection, hold: Hold) -> None:

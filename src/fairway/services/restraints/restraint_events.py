@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from fairway.core.event import NewEvent
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import PoolId, TypeId
 from fairway.services.failure.failure_policy import RestraintChange
 from fairway.services.registry.tenants_and_keys import Directory
 
 _KINDS = {
     ("circuit", True): (
-        "dependency_circuit_open",
+        "circuit.opened",
         "{name} failed for most jobs of type {subject}: they wait, nothing is counted against"
         " them, and a few are tried now and then until it is back.",
     ),
     ("circuit", False): (
-        "dependency_circuit_closed",
+        "circuit.closed",
         "{name} is back: jobs of type {subject} run again.",
     ),
     ("quarantine", True): (
-        "quarantine_imposed",
+        "quarantine.imposed",
         "Most jobs of type {subject} failed within the last hour: each is tried at most twice"
         " until several in a row go well.",
     ),
     ("quarantine", False): (
-        "quarantine_lifted",
+        "quarantine.lifted",
         "Jobs of type {subject} go well again and have all their attempts.",
     ),
     ("recycling", True): (
-        "recycling_throttled",
+        "recycling.throttled",
         "Your jobs in the pool {subject} killed too many worker processes: they start one at a"
         " time until this stops.",
     ),
     ("recycling", False): (
-        "recycling_throttle_lifted",
+        "recycling.restored",
         "Your jobs in the pool {subject} start as before.",
     ),
 }

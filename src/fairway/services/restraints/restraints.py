@@ -23,7 +23,7 @@ from fairway.services.restraints.probes import Prober, due_probes, holds_of
 from fairway.services.restraints.restraint_events import event_of
 from fairway.store import restraints as store
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
-from fairway.store.events import add_events
+from fairway.store.events.log import add_notices
 from fairway.store.restraints import CircuitKey
 
 log = logger("restraints")
@@ -92,7 +92,7 @@ class RestraintLoop:
                 for change in news:
                     await self._write(connection, change)
                 if events:
-                    await add_events(connection, events)
+                    await add_notices(connection, events)
         except DISCONNECTED:
             self._failure_policy.put_news_back(news)
             raise

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from fairway.core.event import NewEvent
+from fairway.core.events.event import NewEvent
 from fairway.core.failure.retry import Decision, DecisionReason
 from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
+from fairway.core.run.billing import SKIPPED
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
 from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
@@ -32,7 +33,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import promotion as store
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import reason_of
-from fairway.store.events import add_events
+from fairway.store.events.log import add_notices
 from fairway.store.flow_locks import FlowsBusy, Wait
 from fairway.store.flows import in_flows
 
@@ -99,7 +100,7 @@ class LatenessCheck:
         job = lease.job
         decision = Decision(State.EXPIRED, tally_of(job), 0, DecisionReason.TOO_LATE)
         self.tell("skipped", job.tenant, job.id, late_ms)
-        return End(lease, None, 0, None, decision, TOO_LATE, outcome_label="skipped")
+        return End(lease, None, 0, None, decision, TOO_LATE, outcome_label=SKIPPED)
 
     def tell(self, action: str, tenant: TenantId, job: JobId, late_ms: int | None) -> None:
         self._metrics.late.labels(action).inc()
@@ -203,7 +204,7 @@ class Expirer:
             return
         try:
             async with self._database.background() as connection:
-                await add_events(connection, late_events(news))
+                await add_notices(connection, late_events(news))
         except DISCONNECTED:
             self._lateness.not_written(news)
             raise
@@ -243,7 +244,7 @@ def late_events(news: list[LateExecution]) -> list[NewEvent]:
         rest = len(found) - EVENTS_PER_TENANT
         if rest > 0:
             detail = f"{rest} more jobs were too late within the same second."
-            events.append(NewEvent(tenant, "late_execution", "jobs", detail))
+            events.append(NewEvent(tenant, "job.late", "jobs", detail))
     return events
 
 
@@ -251,4 +252,4 @@ def _event(late: LateExecution) -> NewEvent:
     after = "" if late.late_ms is None else f", {late.late_ms / 1000:g} s after its due time"
     what = "was skipped" if late.action == "skipped" else "ran all the same"
     detail = f"Its last moment to start had passed{after}: it {what}."
-    return NewEvent(late.tenant, "late_execution", late.job, detail)
+    return NewEvent(late.tenant, "job.late", late.job, detail, late.job)

@@ -12,14 +12,17 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeAlias
 
+from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, shard_for_tenant
+from fairway.core.job import events_of
 from fairway.core.scheduling.schedule import PastRun, RunCause, Schedule, ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.runtime.loops import Effort, pause
 from fairway.runtime.random_ids import JobIdFactory
+from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.scheduling.cron import Recurrence, checked
 from fairway.services.scheduling.schedule_jobs import (
@@ -55,6 +58,7 @@ class SchedulePorts(NamedTuple):
     admit: Callable[[Tenant, int], None]  # so many jobs, or refuse
     on_change: Callable[[], None]  # another tick may come first
     on_scheduled: Callable[[ShardId], None]  # jobs of this shard are on disk
+    audit_log: AuditLog = USUAL_LOG
 
 
 class ScheduleLimits(NamedTuple):
@@ -118,13 +122,19 @@ class Schedules:
         found: tuple[str, list[datetime]] = await self._ports.in_turn(tenant, work_out)
         return found
 
-    async def put(self, key: ScheduleKey, spec: ScheduleSpec, type_name: str) -> bool:
+    async def put(
+        self, key: ScheduleKey, spec: ScheduleSpec, type_name: str, actor: Actor = PLATFORM
+    ) -> bool:
         """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
         await self._ports.in_turn(key.tenant, partial(self.check, spec))
         now = self.now()
         following = await self._following(key.tenant, spec, now)
         types = await self._directory.know_types([type_name], key.tenant)  # no connection held
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
             others = await store.count_others(connection, key)
             if others >= self._limits.per_tenant_max:
                 raise LimitReached(
@@ -134,18 +144,50 @@ class Schedules:
                     retry_after_seconds=60,  # time alone does not help
                 )
             spec = spec._replace(type=types[type_name])
+            known = await store.read_schedule(connection, key)
             is_new = await store.put_schedule(connection, key, spec, now, following)
+            act = Act("put_schedule", key.name, key.tenant, *self._sides(known, spec))
+            await self._ports.audit_log.add(connection, actor, act)
         self._ports.on_change()
         return is_new
 
-    async def pause(self, key: ScheduleKey, paused: bool) -> Schedule:
+    def _sides(
+        self, known: Schedule | None, spec: ScheduleSpec
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What it was and what it is, for the audit; of payloads only whether they differ."""
+        after = self._fields(spec)
+        if known is None:
+            return {}, after
+        if known.spec.payload != spec.payload:
+            after["payload"] = "another one"
+        return self._fields(known.spec), after
+
+    def _fields(self, spec: ScheduleSpec) -> dict[str, Any]:
+        said = spec._asdict() | {
+            "type": self._directory.type_names.get(spec.type, f"#{spec.type}"),
+            "pool": self._directory.pools.by_number[spec.pool].name,
+            "payload": None,
+            "payload_bytes": len(spec.payload),
+        }
+        return {name: value for name, value in said.items() if value not in (None, "")}
+
+    async def pause(self, key: ScheduleKey, paused: bool, actor: Actor = PLATFORM) -> Schedule:
         """Paused or going again; ticks that pass meanwhile are settled without runs."""
         schedule = await self.read(key)
         now = self.now()
         following = await self._following(key.tenant, schedule.spec, now)
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
             if not await store.pause_schedule(connection, key, paused, now, following):
                 raise _absent(key)
+            sides = {"paused": schedule.spec.paused}, {"paused": paused}
+            act = Act(
+                "pause_schedule" if paused else "resume_schedule", key.name, key.tenant, *sides
+            )
+            await self._ports.audit_log.add(connection, actor, act)
         self._ports.on_change()
         return await self.read(key)
 
@@ -157,10 +199,17 @@ class Schedules:
         )
         return found
 
-    async def remove(self, key: ScheduleKey) -> None:
-        async with told_if_away, self._database.quick(key.tenant) as connection:
-            if not await store.delete_schedule(connection, key):
+    async def remove(self, key: ScheduleKey, actor: Actor = PLATFORM) -> None:
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
+            known = await store.read_schedule(connection, key)
+            if known is None or not await store.delete_schedule(connection, key):
                 raise _absent(key)
+            act = Act("delete_schedule", key.name, key.tenant, before=self._fields(known.spec))
+            await self._ports.audit_log.add(connection, actor, act)
 
     # -- run outside of the clock ------------------------------------------------------------
 
@@ -184,7 +233,9 @@ class Schedules:
         self._triggered_ms = tick_ms
         return tick_ms
 
-    async def backfill(self, key: ScheduleKey, since: datetime, until: datetime) -> Backfilled:
+    async def backfill(
+        self, key: ScheduleKey, since: datetime, until: datetime, actor: Actor = PLATFORM
+    ) -> Backfilled:
         """Runs for ticks of the past that have none, all due now."""
         schedule, now = await self.read(key), self.now()
         if not since <= until <= now:
@@ -202,6 +253,10 @@ class Schedules:
                 field="/since",
             )
         self._admit(key, len(ticks))
+        asked = {"since": since, "until": until, "ticks": len(ticks)}
+        async with told_if_away, self._database.quick(key.tenant) as connection:  # before the runs
+            act = Act("backfill_schedule", key.name, key.tenant, after=asked)
+            await self._ports.audit_log.add(connection, actor, act)
         made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.spec.payload), 1), 1)
         for start in range(0, len(ticks), at_once):
             effort = Effort()
@@ -238,7 +293,8 @@ class Schedules:
             jobs = [one.job for one in firings if one.job.id in claimed]
             if jobs:
                 ids = {job.id for job in jobs}
-                await submissions.insert_jobs(connection, key.shard, jobs, ids)
+                marks = events_of(jobs, self._directory.with_job_events)
+                await submissions.insert_jobs(connection, key.shard, jobs, ids, marks)
         self._ports.on_scheduled(key.shard)
         return len(jobs)
 

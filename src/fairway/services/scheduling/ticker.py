@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
 from fairway.core.errors import Refused
 from fairway.core.ids import JobId, ShardId, TenantId, Term
+from fairway.core.job import events_of
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import RunCause, RunOutcome, Schedule, ScheduleKey
 from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
@@ -51,6 +52,7 @@ CANCELS_AT_ONCE = 8
 CANCEL_TRIES = 20
 BEFORE_ALL = (TenantId(-1), "")
 BROKEN_AGAIN = timedelta(minutes=1)
+SUSPENDED_AGAIN = timedelta(seconds=30)
 
 
 class Reckoning(NamedTuple):
@@ -95,6 +97,7 @@ class Ticker:
         ids: JobIdFactory,
         metrics: Metrics,
         *,
+        with_job_events: Container[TenantId],
         on_scheduled: Callable[[], None],
         on_cancel: Callable[[], None],
     ) -> None:
@@ -106,6 +109,7 @@ class Ticker:
         self._waiting_after: dict[ShardId, tuple[TenantId, str]] = {}
         self._cancels: dict[tuple[TenantId, JobId], int] = {}  # runs to stop → tries left
         self._aside: Aside[ScheduleKey] = Aside()
+        self._with_job_events = with_job_events  # who hears what becomes of its jobs
         self._on_scheduled = on_scheduled
         self._on_cancel = on_cancel  # there is a run to be stopped
 
@@ -184,6 +188,7 @@ class Ticker:
         self._waiting_after.pop(shard, None)
         if len(waiting) == SCHEDULES_PER_ROUND:
             self._waiting_after[shard] = (waiting[-1].key.tenant, waiting[-1].key.name)
+        waiting = [one for one in waiting if not self._is_suspended(one)]
         found = {schedule.key: schedule for schedule in (*waiting, *due)}
         return list(found.values()), bool(waiting) or after != BEFORE_ALL
 
@@ -200,11 +205,17 @@ class Ticker:
         claimed = await store.claim_runs(connection, shard, runs) if runs else set()
         written = [f.job for one in outcomes for f in one.firings if f.job.id in claimed]
         if written:
-            await submissions.insert_jobs(connection, shard, written, {job.id for job in written})
+            later, marks = {job.id for job in written}, events_of(written, self._with_job_events)
+            await submissions.insert_jobs(connection, shard, written, later, marks)
         await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
         return outcomes
 
+    def _is_suspended(self, schedule: Schedule) -> bool:
+        return self._dispatcher.holds().is_suspended(schedule.key.tenant)
+
     def _outcome(self, found: Reckoning, is_live: bool) -> Outcome:
+        if self._is_suspended(found.schedule):
+            return _put_off(found.schedule, found.now)
         if found.due is None:
             return _broken(found.schedule, found.now)
         try:
@@ -304,6 +315,16 @@ def _due(schedule: Schedule, now: datetime) -> Due:
 def _broken(schedule: Schedule, now: datetime) -> Outcome:
     key, again = schedule.key, now + BROKEN_AGAIN
     settled = Settled(key.tenant, key.name, schedule.handled_at, again, None, None)
+    return Outcome(settled, [], [])
+
+
+def _put_off(schedule: Schedule, now: datetime) -> Outcome:
+    """Of a suspended tenant: looked at again in a while, so that it stands in nobody's way.
+
+    No tick is settled; when the tenant is back, its schedule catches up as after an outage.
+    """
+    key, again, waiting = schedule.key, now + SUSPENDED_AGAIN, schedule.waiting_tick
+    settled = Settled(key.tenant, key.name, schedule.handled_at, again, waiting, None)
     return Outcome(settled, [], [])
 
 

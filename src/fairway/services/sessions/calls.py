@@ -46,3 +46,4 @@ class Call(NamedTuple):
     api_key: str = ""  # the id of the key that it showed
     # number of a success → what it starts
     follow_ups: Mapping[int, WantedFollowUps] = {}
+    only_tenants: frozenset[TenantId] | None = None  # of a shared worker's key; None: any

@@ -20,8 +20,8 @@ STALE_SLACK = 16  # entries of calls that are over, before they are swept out
 
 NOT_HELD = -1
 
-# types, and those of them that are warm
-Kind: TypeAlias = tuple[frozenset[TypeId], frozenset[TypeId]]
+# types, those of them that are warm, and the tenants that a shared worker is bound to
+Kind: TypeAlias = tuple[frozenset[TypeId], frozenset[TypeId], frozenset[TenantId] | None]
 
 
 class HeldCall:
@@ -188,7 +188,7 @@ class HeldCalls:
 
     def _line(self, pool: PoolId, session: Session) -> Line:
         lines = self._home(pool, session.tenant)
-        kind = (session.types, session.warm_types)
+        kind = (session.types, session.warm_types, session.only_tenants)
         line = lines.get(kind)
         if line is None:
             stirred = self._stirred.setdefault(pool, set())

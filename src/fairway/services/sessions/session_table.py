@@ -41,16 +41,24 @@ class SessionTable(dict[str, Session]):
         self._own_slots = OwnSlots()
         self.headcount = Headcount()
 
-    def heard(self, key: str, worker: str, tenant: TenantId | None, opener: str = "") -> Session:
+    def heard(
+        self,
+        key: str,
+        worker: str,
+        tenant: TenantId | None,
+        opener: str = "",
+        only: frozenset[TenantId] | None = None,
+    ) -> Session:
         """The session of this name, whose worker speaks just now; a new one must find a place.
 
-        `opener` is the id of the API key that it showed, and `tenant` whose key that is.
+        `opener` is the id of the API key that it showed, `tenant` whose key that is, and `only` the
+        tenants that it serves where it is nobody's.
         """
         if key not in self:
             self._check_room(tenant)
         session = self.restored(key)
         before = session.tenant if session.is_claimed else None
-        session.claim(worker, tenant, opener)
+        session.claim(worker, tenant, opener, only)
         if before != tenant:
             self._count_tenant(before, -1)
             self._count_tenant(tenant, 1)
@@ -131,7 +139,7 @@ class SessionTable(dict[str, Session]):
             one.greeted
             and type_id in one.types
             and one.slots.get(pool, 0) > 0
-            and one.tenant in (None, tenant)
+            and one.may_run(tenant)
             for one in self.values()
         )
 
@@ -141,10 +149,7 @@ class SessionTable(dict[str, Session]):
         lacking = [
             tuple(missing_labels(wanted, one.labels))
             for one in self.values()
-            if one.greeted
-            and type_id in one.types
-            and pool in one.slots
-            and one.tenant in (None, tenant)
+            if one.greeted and type_id in one.types and pool in one.slots and one.may_run(tenant)
         ]
         return min(lacking, key=len, default=())
 

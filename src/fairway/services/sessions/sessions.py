@@ -84,7 +84,6 @@ class Session:
         "hellos",
         "in_use",
         "is_claimed",
-        "is_revoked",
         "key",
         "labels",
         "leases",
@@ -92,11 +91,13 @@ class Session:
         "limits",
         "missed_since_us",
         "noted_in",
+        "only_tenants",
         "opener",
         "outbox",
         "poll",
         "recorded",
         "recording",
+        "refusal",
         "refused",
         "refused_types",
         "revoked",
@@ -117,10 +118,11 @@ class Session:
         self.opener = ""  # the id of the API key that opened it: no other may speak for it
         # shard → term in which it was written down whose it is
         self.noted_in: dict[ShardId, Term] = {}
-        self.is_revoked = False  # that key is not valid any more
+        self.refusal: Forbidden | None = None  # why that key opens nothing any more
         self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
         self.tenant: TenantId | None = None  # of its key; None: it runs every tenant's jobs
+        self.only_tenants: frozenset[TenantId] | None = None  # or of these only, of a shared worker
         self.types: frozenset[TypeId] = frozenset()
         self.refused_types: list[str] = []  # that its hello said, and there was no room for
         self.warm_types: frozenset[TypeId] = frozenset()  # those it holds something ready for
@@ -152,7 +154,13 @@ class Session:
         self.wake_due = False
         self.woken_us = 0
 
-    def claim(self, worker: str, tenant: TenantId | None, opener: str) -> None:
+    def claim(
+        self,
+        worker: str,
+        tenant: TenantId | None,
+        opener: str,
+        only: frozenset[TenantId] | None = None,
+    ) -> None:
         """Its worker speaks; the key that it shows says whose jobs it may run."""
         if self.is_known:
             if opener != self.opener:
@@ -160,7 +168,7 @@ class Session:
         elif tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
             raise _of_another_key("It holds leases of another tenant's jobs.")
         self.is_claimed, self.opener = True, opener
-        self.worker, self.tenant = worker, tenant
+        self.worker, self.tenant, self.only_tenants = worker, tenant, only
 
     @property
     def is_known(self) -> bool:
@@ -179,7 +187,9 @@ class Session:
 
     def may_run(self, tenant: TenantId) -> bool:
         """Whether it may hold leases of this tenant's jobs."""
-        return self.tenant is None or self.tenant == tenant
+        if self.tenant is not None:
+            return self.tenant == tenant
+        return self.only_tenants is None or tenant in self.only_tenants
 
     def free(self, pool: PoolId) -> int:
         """For new leases; what it says has ended has no slot, and counts until it is reported."""
@@ -268,8 +278,9 @@ class Session:
         self.drain_asked = True
         self.wake()
 
-    def key_revoked(self) -> None:
-        self.is_revoked = self.draining = True
+    def shut_out(self, refusal: Forbidden) -> None:
+        """Its key opens nothing any more; its worker hears why."""
+        self.refusal, self.draining = refusal, True
 
     # -- what there is to say ------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission import Submissions
-from fairway.services.submit.submission_group import NewJob, oldest_by_stream
+from fairway.services.submit.submission_group import NewJob, heard_of, oldest_by_stream
 from fairway.services.transient_errors import told_if_away
 from fairway.store import flows as store
 from fairway.store import submissions
@@ -52,6 +52,11 @@ class WantedFlow(NamedTuple):
     needs: Needs = Needs.SUCCEEDED
     after: Sequence[JobId] = ()
     is_open: bool = False
+
+    def heard_of(self, tenant: Tenant) -> WantedFlow:
+        """The same; marked, if its tenant wants to hear what becomes of its jobs."""
+        last = None if self.callback is None else heard_of(tenant, [self.callback])[0]
+        return self._replace(jobs=heard_of(tenant, self.jobs), callback=last)
 
 
 class MadeFlow(NamedTuple):
@@ -103,6 +108,7 @@ class FlowIntake:
     ) -> MadeFlow:
         """`key` is an Idempotency-Key and the hash of the body that came with it."""
         self._submissions.admit(tenant, len(wanted.jobs) + (wanted.callback is not None))
+        wanted = wanted.heard_of(tenant)
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
         types = await self._directory.names.know(tenant.id, names)
@@ -141,6 +147,7 @@ class FlowIntake:
     async def add_page(self, tenant: Tenant, flow: str, page: FlowPage) -> list[JobId]:
         """More members; with the last page the group is whole."""
         self._submissions.admit(tenant, len(page.jobs))
+        page = page._replace(jobs=heard_of(tenant, page.jobs))
         names = [new.type for new in page.jobs]
         types = await self._directory.names.know(tenant.id, names) if names else {}
         shard, effects = shard_for_tenant(tenant.id, self._shard_count), FlowEffects()

@@ -118,6 +118,8 @@ class FollowUpIntake:
         if flaw is not None:
             raise InvalidRequest(flaw)
         self._admission.admit_follow_ups(tenant, len(wanted.jobs))
+        if tenant.job_events:
+            wanted = wanted.with_events()
         timings = [timing_of_wish(one.wish, now_ms, self._random.random()) for one in wanted.jobs]
         numbers = [types[one.type] for one in wanted.jobs]
         jobs = children_of(parent, end.lease.epoch, wanted, numbers, timings)

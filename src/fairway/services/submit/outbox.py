@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from fairway.core.backpressure.outbox_room import jobs_to_move
 from fairway.core.errors import FairwayError, InvalidRequest
-from fairway.core.event import NewEvent
+from fairway.core.events.event import NewEvent
 from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, Term, TypeId
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import timing_of
@@ -30,11 +30,11 @@ from fairway.services.registry.type_names import Namer
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.outbox_watch import OutboxWatch
 from fairway.services.submit.submission import Submissions
-from fairway.services.submit.submission_group import NewJob
+from fairway.services.submit.submission_group import NewJob, heard_of
 from fairway.store import outbox as store
 from fairway.store.connections.database import Database
 from fairway.store.connections.error_classes import has_answered, is_about_rows, reason_of
-from fairway.store.events import add_events
+from fairway.store.events.log import add_notices
 from fairway.store.submissions import insert_jobs
 
 log = logger("outbox")
@@ -98,8 +98,8 @@ class Outbox:
         rests = []
         for number in found:
             tenant = self._directory.tenants.get(number)
-            # None: another server made it a moment ago.
-            if tenant is not None and not self._aside.holds(number, now_us):
+            # None: another server made it a moment ago. What a suspended one committed waits.
+            if tenant and tenant.is_active and not self._aside.holds(number, now_us):
                 rests.append(await self._turn(read, Turn(shard, term, tenant), now_us))
         await self._watch.look(shard, found, now_us)
         if len(found) == TENANTS_PER_ROUND:
@@ -148,6 +148,7 @@ class Outbox:
         def refuse(job: QueuedJob, error: Exception) -> None:
             refused[job.id] = InvalidRequest(reason_of(error))
 
+        wanted = dict(zip(wanted, heard_of(turn.tenant, [*wanted.values()]), strict=True))
         marks = {str(id_): new.marks for id_, new in wanted.items() if new.marks is not None}
         await each_apart(jobs, lambda some: self._write(turn, some, marks), refuse)
         if refused:
@@ -243,7 +244,7 @@ class Outbox:
         reasons = {id_: _reason(error) for id_, error in refused.items()}
         async with self._database.hot() as connection, connection.transaction():
             await store.set_aside(connection, shard, tenant.id, reasons, keep=REFUSED_KEPT)
-            await add_events(connection, [_event(tenant.id, reasons)])
+            await add_notices(connection, [_event(tenant.id, reasons)])
         for error in refused.values():
             self._admission.count_refusal(tenant, error.code)
         self._metrics.rows_set_aside.labels("outbox").inc(len(refused))
@@ -267,4 +268,5 @@ def _event(tenant: TenantId, reasons: Mapping[JobId, str]) -> NewEvent:
     if len(reasons) > len(shown):
         shown.append(f"and {len(reasons) - len(shown)} more")
     detail = f"Committed with a transaction, but they cannot be jobs: {'; '.join(shown)}"
-    return NewEvent(tenant, "committed_jobs_refused", next(iter(reasons)), detail)
+    job = next(iter(reasons))
+    return NewEvent(tenant, "outbox.refused", job, detail, job)

@@ -36,6 +36,8 @@ from fairway.services.submit.submission_group import (
     Written,
     claims_of,
     dedup_claims,
+    has_events,
+    heard_of,
     is_all_keyed,
     jobs_in,
     jobs_to_write,
@@ -63,6 +65,7 @@ class SubmissionPorts(NamedTuple):
     on_scheduled: Callable[[], None]  # ours, for later
     hints: Hints  # of another owner's shard
     on_replaced: Callable[[Iterable[str]], None]  # jobs that waited, and are cancelled
+    on_events: Callable[[ShardId], None]  # jobs that somebody wants to hear of
 
 
 class Submissions:
@@ -91,7 +94,7 @@ class Submissions:
         # by shard and weight
         self._groups: dict[tuple[ShardId, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
-        self.ids, self._on_scheduled, self._hints, self._on_replaced = ports
+        self.ids, self._on_scheduled, self._hints, self._on_replaced, self._on_events = ports
         self._unique = UniqueIntake(dispatcher)
 
     def admit(self, tenant: Tenant, count: int) -> None:
@@ -114,6 +117,7 @@ class Submissions:
         """One verdict a job, in order. What is accepted is on disk."""
         if not is_admitted:
             self.admit(tenant, len(wanted))
+        wanted = heard_of(tenant, wanted)
         names, is_special, is_known = self._directory.names, False, True
         types, shared = names.ids, names.shared
         for new in wanted:  # one look at each: most want nothing but to run
@@ -280,6 +284,8 @@ class Submissions:
             self._dispatcher.arrived(shard, fresh)
         elif fresh:
             self._hints.add(shard, oldest_by_stream(fresh))
+        if has_events(group):
+            self._on_events(shard)
 
     def _forget(self, replaced: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs were cancelled with the commit: they must not start here any more."""

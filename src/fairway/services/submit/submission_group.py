@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, PoolId, TenantId
-from fairway.core.job import JobMarks, QueuedJob
+from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.scheduling.timing import Wish
+from fairway.core.tenant import Tenant
 from fairway.core.unique import Lost, UniqueClaim, UniqueWish, Why
 from fairway.services.group_commit import Sizes
 from fairway.store.submissions import KeyClaim, KeyHolder
@@ -41,6 +42,13 @@ class NewJob(NamedTuple):
     marks: JobMarks | None = None  # the tenant's own words, if it has any
     limits: bytes | None = None  # of its tenant's own, packed
     unique: UniqueWish | None = None
+
+
+def heard_of(tenant: Tenant, wanted: Sequence[NewJob]) -> Sequence[NewJob]:
+    """The same jobs; marked, if their tenant wants to hear what becomes of all that it submits."""
+    if not tenant.job_events:
+        return wanted
+    return [new._replace(marks=with_events(new.marks)) for new in wanted]
 
 
 class Accepted(NamedTuple):
@@ -125,6 +133,11 @@ def marks_in(group: list[Submission]) -> dict[str, JobMarks] | None:
     for item in group:
         found |= item.marks or {}
     return found or None
+
+
+def has_events(group: list[Submission]) -> bool:
+    """Whether somebody wants to hear what becomes of one of its jobs."""
+    return any(marks.events for item in group if item.marks for marks in item.marks.values())
 
 
 def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim]:

@@ -32,7 +32,6 @@ from fairway.services.transient_errors import told_if_away
 from fairway.services.workers.failure_reports import receive_failures
 from fairway.services.workers.lease_reconciler import LeaseReconciler
 from fairway.services.workers.lost_leases import lose_in_parts
-from fairway.services.workers.revocation import key_revoked
 from fairway.store import leases
 
 log = logger("exchange")
@@ -85,7 +84,9 @@ class Exchange:
             await self._until_restored()
         if call.hello is None and self._dispatcher.session_of(call.session) is None:
             return None  # only a hello makes a session
-        session = self._dispatcher.session(call.session, call.worker, call.tenant, call.api_key)
+        session = self._dispatcher.session(
+            call.session, call.worker, call.tenant, call.api_key, call.only_tenants
+        )
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
             # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
             # has heard its reports: the next hello brings them.
@@ -126,8 +127,8 @@ class Exchange:
             await self._lease_reconciler.agree(session, running, unknown)
         if call.on_heard is not None:
             call.on_heard()
-        if session.is_revoked:  # while it was heard
-            raise key_revoked()
+        if session.refusal is not None:  # its key was revoked while it was heard
+            raise session.refusal
 
     # -- hello -------------------------------------------------------------------------------
 
@@ -342,8 +343,8 @@ class Exchange:
         self._dispatcher.serve(session)
         if not session.has_news and wait_seconds > 0:
             await self._hold(session, min(wait_seconds, WAIT_MAX_SECONDS))
-            if session.is_revoked:
-                raise key_revoked()
+            if session.refusal is not None:
+                raise session.refusal
         return self._dispatcher.news(session) if session.hellos == hellos else _nothing(session)
 
     async def _hold(self, session: Session, seconds: float) -> None:

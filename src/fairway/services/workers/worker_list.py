@@ -40,16 +40,23 @@ class WorkerList:
         here = [one for one in self._dispatcher.all_sessions() if one.greeted]
         return sorted((self._sight(session) for session in here), key=lambda one: one.name)
 
-    def ask_to_drain(self, name: str) -> list[WorkerSight]:
+    def named(self, name: str) -> list[WorkerSight]:
         """Every life of that name, or the one life; none when it is not heard of here."""
-        found = [
+        return [self._sight(session) for session in self._named(name)]
+
+    def ask_to_drain(self, name: str) -> list[WorkerSight]:
+        """The same, each asked now."""
+        found = self._named(name)
+        for session in found:
+            session.ask_to_drain()
+        return [self._sight(session) for session in found]
+
+    def _named(self, name: str) -> list[Session]:
+        return [
             session
             for session in self._dispatcher.all_sessions()
             if session.greeted and name in (session.worker, life_of(session.key))
         ]
-        for session in found:
-            session.ask_to_drain()
-        return [self._sight(session) for session in found]
 
     def _sight(self, session: Session) -> WorkerSight:
         names = self._dispatcher.pools.by_number

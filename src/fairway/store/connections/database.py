@@ -175,6 +175,13 @@ class Database:
         seconds = SLOW_SECONDS + self.wait_seconds
         return SlowUse(self._slots, tenant, self._as(Scope(TENANT, tenant), seconds))
 
+    def mixed(self, tenant: TenantId | None) -> UseAs | SlowUse:
+        """As `slow`, over rows of which one may hold several tenants': as the server, so the
+        statement says whose. None: for an operator, or the house itself."""
+        seconds = SLOW_SECONDS + self.wait_seconds
+        use = self._as(FOR_ALL, seconds)
+        return use if tenant is None else SlowUse(self._slots, tenant, use)
+
     def _as(self, scope: Scope, seconds: float) -> UseAs:
         return UseAs(self._people.use(seconds), scope if self.has_roles else None)
 

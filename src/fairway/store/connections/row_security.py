@@ -30,10 +30,14 @@ ALL = "SELECT, INSERT, UPDATE, DELETE"
 
 #: What a tenant's request may do, to its own rows where they are anybody's.
 TENANTS_MAY = {
+    "audit": "SELECT, INSERT",
+    "bulk_actions": "SELECT, INSERT, UPDATE",
     "checkpoints": "SELECT",
     "circuits": "SELECT, UPDATE, DELETE",
-    "dead_letter_actions": "SELECT, INSERT, UPDATE",
-    "events": "SELECT, INSERT",
+    "event_heads": "SELECT",
+    "event_inbox": "INSERT",  # by the triggers on jobs, when a tenant's request changes one
+    "event_log": "SELECT",
+    "events": "SELECT, INSERT",  # by servers of the version before, while they are replaced
     "flow_turns": "SELECT, INSERT, UPDATE",
     "flows": "SELECT, UPDATE",
     "idempotency": "SELECT",
@@ -42,13 +46,19 @@ TENANTS_MAY = {
     "jobs": "SELECT, UPDATE",
     "pauses": ALL,
     "pools": "SELECT",
+    "prices": "SELECT",
     "quarantines": "SELECT, UPDATE, DELETE",
     "schedule_runs": ALL,
     "schedules": ALL,
     "shards": "SELECT, UPDATE (shard)",  # to lock a row; a policy lets none be changed
+    "spend_caps": "SELECT",
+    "statements": "SELECT",
     "tenant_types": "SELECT",
     "tenants": "SELECT",
     "tiers": "SELECT",
+    "usage_hours": "SELECT",
+    "webhook_deliveries": ALL,
+    "webhooks": ALL,
 }
 
 #: What the server reads and writes. Days of jobs are reached through `jobs` alone; what was carried
@@ -58,7 +68,7 @@ TABLES = tuple(
         (
             *TENANTS_MAY,
             "api_keys",
-            "audit",
+            "billing_shards",
             "cluster",
             "fair_share",
             "jobs_carried",
@@ -67,6 +77,7 @@ TABLES = tuple(
             "sessions",
             "sql_logins",
             "unique_jobs",
+            "usage_log",
         )
     )
 )

@@ -10,6 +10,7 @@ WHERE shard = :shard AND tenant = :tenant AND state = 4 AND fingerprint IS NOT N
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
   AND (:fingerprint::bigint IS NULL OR fingerprint = :fingerprint::bigint)
+  AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
 ORDER BY jobs.id DESC LIMIT :limit
 
 -- name: count_dead
@@ -21,6 +22,7 @@ SELECT count(*) AS matched FROM (
       AND (:type::int IS NULL OR type = :type::int)
       AND (:pool::smallint IS NULL OR pool = :pool::smallint)
       AND (:fingerprint::bigint IS NULL OR fingerprint = :fingerprint::bigint)
+      AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
     LIMIT :limit
 ) AS found
 
@@ -88,6 +90,7 @@ WHERE shard = :shard AND tenant = :tenant AND state = 4 AND fingerprint IS NOT N
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
   AND (:fingerprint::bigint IS NULL OR fingerprint = :fingerprint::bigint)
+  AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
   AND finished_at <= :began
 ORDER BY jobs.id LIMIT :limit
 

@@ -79,16 +79,6 @@ FROM (
     ORDER BY id DESC LIMIT :limit
 ) AS part
 
--- name: slot_time
--- What a tenant's jobs of some time used, by pool. A tenant's own jobs only, on nobody's hot path.
-SELECT pool, count(*) AS jobs,
-       least(coalesce(sum(coalesce(billed_us, 0)::numeric
-                          + CASE WHEN state = 3 THEN coalesce(ran_us, 0) ELSE 0 END), 0),
-             9223372036854775807)::bigint AS billed_us,
-       least(coalesce(sum(unbilled_us), 0), 9223372036854775807)::bigint AS unbilled_us
-FROM jobs WHERE shard = :shard AND tenant = :tenant AND id >= :since AND id < :before
-GROUP BY pool ORDER BY pool
-
 -- name: live_jobs
 -- Jobs that have not ended, newest first, with what it takes to find them in memory.
 SELECT id::text AS id, pool, type, priority, lane FROM jobs

@@ -31,7 +31,7 @@ UPDATE job_types AS types SET
                        OR EXISTS (SELECT FROM pauses AS p WHERE p.type = types.id)
                        OR EXISTS (SELECT FROM circuits AS c WHERE c.type = types.id)
                        OR EXISTS (SELECT FROM quarantines AS q WHERE q.type = types.id)
-                       OR EXISTS (SELECT FROM dead_letter_actions AS a WHERE a.type = types.id)
+                       OR EXISTS (SELECT FROM bulk_actions AS a WHERE a.type = types.id)
                      THEN NULL ELSE now() END
 WHERE id = :id AND by_hand
 RETURNING id

@@ -9,36 +9,54 @@
 -- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
 -- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
 -- A job that is in a flow is left alone, here and below, unless its end is being counted (flows.sql).
-UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
-                deliveries = least(jobs.deliveries + 1, 32767),
-                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
-                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
-                result = coalesce(done.result, 'null'), session = NULL, token = NULL
-FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
-             unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
-             unnest(:results::bytea[]) AS result) AS done
-WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
-  AND jobs.id = done.id
-  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+-- What is written is booked by the same statement, here and below, as one row for all of it: so each end of a
+-- run is billed once, however often its batch is sent (decision 0051). No GROUP BY: that would be a second plan.
+WITH ended AS (
+    UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                    deliveries = least(jobs.deliveries + 1, 32767),
+                    epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                    started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
+                    result = coalesce(done.result, 'null'), session = NULL, token = NULL
+    FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+                 unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
+                 unnest(:results::bytea[]) AS result) AS done
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+      AND jobs.id = done.id
+      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+      AND (:in_flow::bool OR jobs.flows IS NULL)
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.tenant, jobs.pool, jobs.type, done.ran_us
+), booked AS (
+    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
+    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended HAVING count(*) > 0
+)
+SELECT count(*) AS touched FROM ended
 
 -- name: record_successes_in_place
 -- The same for rows whose place is known, from when they were read as queued: no walk down an index.
 -- A row that was written since, be it its lease, has moved; record_successes finds it. (`state + 0`: `= 1`
 -- alone would allow a walk over all that is queued. Likewise the shard: its place is all that finds a row.)
-UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
-                deliveries = least(jobs.deliveries + 1, 32767),
-                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us, started_at = NULL,
-                result = coalesce(done.result, 'null')
-FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
-             unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
-             unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
-WHERE jobs.ctid = done.place
-  AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
-  AND (:in_flow::bool OR jobs.flows IS NULL)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+WITH ended AS (
+    UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                    deliveries = least(jobs.deliveries + 1, 32767),
+                    epoch = done.epoch, finished_at = now(), ran_us = done.ran_us, started_at = NULL,
+                    result = coalesce(done.result, 'null')
+    FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+                 unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
+                 unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
+    WHERE jobs.ctid = done.place
+      AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
+      AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
+      AND (:in_flow::bool OR jobs.flows IS NULL)
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.tenant, jobs.pool, jobs.type, done.ran_us
+), booked AS (
+    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
+    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended HAVING count(*) > 0
+)
+SELECT count(*) AS touched FROM ended
 
 -- name: record_parents
 -- Successes that start jobs, and those jobs: one statement, so both are there or neither. A run whose lease was
@@ -59,18 +77,22 @@ WITH ended AS (
       AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
       AND (:in_flow::bool OR jobs.flows IS NULL)
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-    RETURNING jobs.tenant, jobs.id
+    RETURNING jobs.tenant, jobs.id, jobs.pool, jobs.type, done.ran_us
+), booked AS (
+    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
+    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended HAVING count(*) > 0
 ), started AS (
-    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+    INSERT INTO jobs (events, shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
                       not_after, on_late, parent, limits, tags, metadata)
-    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
+    SELECT new.events, :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
            new.payload, new.execute_at, new.not_after, new.on_late, new.parent, new.limits, new.tags::text[],
            new.metadata
-    FROM unnest(:child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[], :pools::smallint[],
-                :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
+    FROM unnest(:child_events::bool[], :child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[],
+                :pools::smallint[], :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
                 :payloads::bytea[], :execute_ats::timestamptz[], :not_afters::timestamptz[], :on_lates::smallint[],
                 :child_limits::bytea[], :child_tags::text[], :child_metadata::bytea[])
-         AS new (tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+         AS new (events, tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
                  not_after, on_late, limits, tags, metadata)
     WHERE new.parent = ANY (ARRAY(SELECT ended.id FROM ended))  -- no join, so there is one plan
 )
@@ -79,30 +101,41 @@ SELECT ended.id::text AS id FROM ended
 -- name: settle
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
 -- history, of which the last fifty are kept. Sums stop at the largest number there is.
-UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
-                epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
-                finished_at = CASE WHEN done.state >= 3 THEN now() END,
-                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
-                ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
-                failures = done.failures::smallint[], fingerprint = done.fingerprint,
-                history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
-                          || done.entry,
-                billed_us = least(coalesce(jobs.billed_us, 0)::numeric + done.billed_us,
-                                  9223372036854775807)::bigint,
-                unbilled_us = least(coalesce(jobs.unbilled_us, 0)::numeric + done.ran_us
-                                    - done.billed_us, 9223372036854775807)::bigint,
-                session = NULL, token = NULL
-FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
-            :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
-            :rans_us::bigint[], :errors::bytea[], :failures::text[], :fingerprints::bigint[],
-            :entries::bytea[], :billed_us::bigint[])
-     AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
-              fingerprint, entry, billed_us)
-WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
-  AND jobs.id = done.id
-  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+WITH ended AS (
+    UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
+                    epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
+                    finished_at = CASE WHEN done.state >= 3 THEN now() END,
+                    started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
+                    ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
+                    failures = done.failures::smallint[], fingerprint = done.fingerprint,
+                    history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
+                              || done.entry,
+                    billed_us = least(coalesce(jobs.billed_us, 0)::numeric + done.billed_us,
+                                      9223372036854775807)::bigint,
+                    unbilled_us = least(coalesce(jobs.unbilled_us, 0)::numeric + done.ran_us
+                                        - done.billed_us, 9223372036854775807)::bigint,
+                    session = NULL, token = NULL
+    FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
+                :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
+                :rans_us::bigint[], :errors::bytea[], :failures::text[], :fingerprints::bigint[],
+                :entries::bytea[], :billed_us::bigint[], :are_attempts::bool[],
+                :ended_ats::timestamptz[])
+         AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
+                  fingerprint, entry, billed_us, is_attempt, ended_at)
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+      AND jobs.id = done.id
+      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+      AND (:in_flow::bool OR jobs.flows IS NULL)
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.tenant, jobs.pool, jobs.type, done.billed_us, done.ran_us - done.billed_us AS unbilled_us,
+              done.state >= 3 AS is_end, done.is_attempt, coalesce(done.ended_at, now()) AS ended_at
+), booked AS (
+    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us, unbilled_us, are_ends, are_attempts, ended_ats)
+    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.billed_us),
+           array_agg(ended.unbilled_us), array_agg(ended.is_end), array_agg(ended.is_attempt), array_agg(ended.ended_at)
+    FROM ended HAVING count(*) > 0
+)
+SELECT count(*) AS touched FROM ended
 
 -- name: end_refused
 -- Jobs whose end cannot be recorded as it was reported: dead, with the store's reason, and nothing of

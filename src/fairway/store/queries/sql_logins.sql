@@ -8,7 +8,8 @@ UPDATE sql_logins SET is_full = :is_full WHERE tenant = :tenant AND is_full <> :
 
 -- name: allow_login
 -- A login hands in jobs of one tenant; named again, of another.
-INSERT INTO sql_logins (login, tenant) SELECT :login, id FROM tenants WHERE name = :name
+INSERT INTO sql_logins (login, tenant)
+SELECT :login, id FROM tenants WHERE name = :name AND state <> 'deleted'
 ON CONFLICT (login) DO UPDATE SET tenant = excluded.tenant, is_full = false
 RETURNING tenant
 

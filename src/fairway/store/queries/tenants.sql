@@ -38,6 +38,10 @@ UPDATE tenants SET tier = :tier, weight = :weight, depth_limit = :depth_limit, c
                    reserved = :reserved::text::jsonb, updated_at = now()
 WHERE name = :name
 
+-- name: set_job_events
+-- Whether a tenant hears what becomes of its jobs. Said again, it is no change.
+UPDATE tenants SET job_events = :wanted, updated_at = now() WHERE id = :id AND job_events <> :wanted
+
 -- name: changed_tenants
 -- What is new or different since a moment, with the values in force: a tenant's own, else its
 -- tier's. The overlap makes up for late commits.
@@ -46,7 +50,8 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.reserved::text AS reserved
+       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+       tenants.cancels_running, tenants.state_since
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
@@ -57,37 +62,46 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.reserved::text AS reserved
+       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+       tenants.cancels_running, tenants.state_since
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
 -- name: list_tenants
--- A page of all tenants by name, with the values in force.
+-- A page of tenants by name, with the values in force: of these states, and of a tier or with some
+-- text in their name.
 SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
        coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
        tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.reserved::text AS reserved
+       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+       tenants.cancels_running, tenants.state_since
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
-WHERE tenants.name > :after
+WHERE tenants.name > :after AND tenants.state = ANY(:states::text[])
+  AND (:tier::text IS NULL OR tenants.tier = :tier)
+  AND (:search::text IS NULL OR strpos(tenants.name, :search) > 0)
 ORDER BY tenants.name LIMIT :limit
 
 -- name: list_keys
 -- A page of the valid keys by public part: of one scope or tenant, or of all.
-SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at
+SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at,
+       only_tenants
 FROM api_keys
 WHERE id > :after AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
   AND (:scope::text IS NULL OR scope = :scope) AND (:tenant::int IS NULL OR tenant = :tenant)
 ORDER BY id LIMIT :limit
 
 -- name: add_key
-INSERT INTO api_keys (id, scope, tenant, secret_hash, permissions, pools, types, name, expires_at)
-VALUES (:id, :scope, :tenant, :secret_hash, :permissions, :pools, :types, :name, :expires_at)
+INSERT INTO api_keys (id, scope, tenant, secret_hash, permissions, pools, types, only_tenants, name,
+                      expires_at)
+VALUES (:id, :scope, :tenant, :secret_hash, :permissions, :pools, :types, :only_tenants, :name,
+        :expires_at)
 
 -- name: key_facts
 -- A valid key, held until the transaction ends: it is rotated by one at a time.
-SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at
+SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at,
+       only_tenants
 FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 FOR UPDATE
@@ -112,12 +126,12 @@ WHERE id IN (
 
 -- name: read_key
 -- A key that is unknown, revoked or expired is simply not there.
-SELECT id, scope, tenant, secret_hash, permissions, pools, types FROM api_keys
+SELECT id, scope, tenant, secret_hash, permissions, pools, types, name, only_tenants FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 
 -- name: changed_keys
 -- Keys made since a moment, newest first, so many at most; others are read when they are used.
-SELECT id, scope, tenant, secret_hash, permissions, pools, types FROM api_keys
+SELECT id, scope, tenant, secret_hash, permissions, pools, types, name, only_tenants FROM api_keys
 WHERE created_at > :since::timestamptz - interval '10 seconds'
   AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 ORDER BY created_at DESC LIMIT :limit

@@ -106,7 +106,7 @@ WHERE named.tenant = :tenant
   AND ((named.let_go_at IS NULL AND named.named_at < now() - :unused::interval)
        OR named.let_go_at < now() - :kept::interval)
   AND NOT EXISTS (SELECT FROM schedules AS s WHERE s.shard = :shard AND s.tenant = :tenant AND s.type = named.type)
-  AND NOT EXISTS (SELECT FROM dead_letter_actions AS a
+  AND NOT EXISTS (SELECT FROM bulk_actions AS a
                   WHERE a.shard = :shard AND a.tenant = :tenant AND a.type = named.type)
   AND NOT EXISTS (SELECT FROM pauses AS p WHERE p.tenant = :tenant AND p.type = named.type)
   AND NOT EXISTS (SELECT FROM circuits AS c WHERE c.tenant = :tenant AND c.type = named.type)
@@ -164,7 +164,7 @@ UNION SELECT type FROM schedules WHERE type = ANY(:types::int[])
 UNION SELECT type FROM pauses WHERE type = ANY(:types::int[])
 UNION SELECT type FROM circuits WHERE type = ANY(:types::int[])
 UNION SELECT type FROM quarantines WHERE type = ANY(:types::int[])
-UNION SELECT type FROM dead_letter_actions WHERE type = ANY(:types::int[])
+UNION SELECT type FROM bulk_actions WHERE type = ANY(:types::int[])
 
 -- name: hold_types
 -- Nobody names them from now on until the transaction ends; what is being named just now is not among them.

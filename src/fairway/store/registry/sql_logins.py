@@ -8,7 +8,6 @@ from fairway.store.connections.database import (
     execute,
     fetch_value,
     fetch_values,
-    is_found,
 )
 from fairway.store.sql import load
 
@@ -24,21 +23,24 @@ async def mark_full(connection: Connection, tenant: TenantId, *, is_full: bool) 
     await execute(connection, _SQL["mark_full"], tenant=tenant, is_full=is_full)
 
 
-async def allow_login(connection: Connection, login: str, name: str) -> bool:
-    """Let a login hand in jobs of the tenant of this name; False when there is none.
+async def allow_login(connection: Connection, login: str, name: str) -> TenantId | None:
+    """Let a login hand in jobs of the tenant of this name; None when there is none.
 
     As the owner of the tables: it is given the right to call the one function that it needs.
     """
     async with connection.transaction():
-        if not await is_found(connection, _SQL["allow_login"], login=login, name=name):
-            return False
+        whose: TenantId | None = await fetch_value(
+            connection, _SQL["allow_login"], login=login, name=name
+        )
+        if whose is None:
+            return None
         schema = await connection.fetchval("SELECT quote_ident(current_schema())")
         role = await connection.fetchval("SELECT quote_ident($1)", login)
         await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
         await connection.execute(
             f"GRANT EXECUTE ON FUNCTION {schema}.fairway_enqueue(text) TO {role}"
         )
-    return True
+    return whose
 
 
 async def may_create(connection: Connection, login: str) -> bool:
@@ -46,9 +48,12 @@ async def may_create(connection: Connection, login: str) -> bool:
     return bool(await fetch_value(connection, _SQL["may_create"], login=login))
 
 
-async def forbid_login(connection: Connection, login: str, name: str) -> bool:
-    """Whether the login did hand in jobs of the tenant; from its next call on it does not.
+async def forbid_login(connection: Connection, login: str, name: str) -> TenantId | None:
+    """The tenant, if the login did hand in its jobs; from its next call on it does not.
 
     What it may call stays: without a row here the function refuses it.
     """
-    return await is_found(connection, _SQL["forbid_login"], login=login, name=name)
+    whose: TenantId | None = await fetch_value(
+        connection, _SQL["forbid_login"], login=login, name=name
+    )
+    return whose

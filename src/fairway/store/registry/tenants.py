@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.ids import TenantId
 from fairway.core.keys import KeyFacts
-from fairway.core.tenant import Reserved, Tenant, TenantSettings
+from fairway.core.tenant import Reserved, Tenant, TenantFilter, TenantSettings
 from fairway.store.connections.database import (
     Connection,
     Record,
@@ -39,16 +39,8 @@ class StoredKey(NamedTuple):
     permissions: Sequence[str] | None = None  # of those of its scope; None: all
     pools: Sequence[str] | None = None  # of a worker's key: nothing else is run with it; None: any
     types: Sequence[str] | None = None
-
-
-class NewKeyFacts(NamedTuple):
-    """What is said of a key when it is made."""
-
-    name: str = ""
-    expires_at: datetime | None = None
-
-
-_NOTHING_SAID = NewKeyFacts()
+    name: str = ""  # for people
+    only_tenants: Sequence[TenantId] | None = None  # of a shared worker's key
 
 
 async def found_cluster(connection: Connection, shard_count: int, secret: str) -> Cluster:
@@ -90,8 +82,8 @@ async def add_tenant(
 
 async def change_tenant(
     connection: Connection, name: str, changes: Mapping[str, Any]
-) -> TenantSettings | None:
-    """A tenant's settings with these of them changed; None when there is no such tenant."""
+) -> tuple[TenantSettings, TenantSettings] | None:
+    """A tenant's settings before and with these of them changed; None: there is no such tenant."""
     async with connection.transaction():
         row = await fetch_row(connection, _SQL["read_settings"], name=name)
         if row is None:
@@ -99,7 +91,12 @@ async def change_tenant(
         kept = TenantSettings._make((*tuple(row)[:-1], _reserved(row["reserved"])))
         settings = kept._replace(**changes)
         await execute(connection, _SQL["change_tenant"], name=name, **_columns(settings))
-    return settings
+    return kept, settings
+
+
+async def set_job_events(connection: Connection, tenant: TenantId, wanted: bool) -> bool:
+    """Whether it was otherwise before."""
+    return bool(await execute(connection, _SQL["set_job_events"], id=tenant, wanted=wanted))
 
 
 async def changed_tenants(connection: Connection, since: datetime) -> list[Tenant]:
@@ -108,10 +105,12 @@ async def changed_tenants(connection: Connection, since: datetime) -> list[Tenan
     return [_tenant(row) for row in rows]
 
 
-async def list_tenants(connection: Connection, after: str, limit: int) -> list[Tenant]:
-    """A page of all, by name."""
-    rows = await fetch(connection, _SQL["list_tenants"], after=after, limit=limit)
-    return [_tenant(row) for row in rows]
+async def list_tenants(
+    connection: Connection, after: str, limit: int, wanted: TenantFilter
+) -> list[Tenant]:
+    """A page of those that match, by name."""
+    asked = {"after": after, "limit": limit, **wanted._asdict()}
+    return [_tenant(row) for row in await fetch(connection, _SQL["list_tenants"], **asked)]
 
 
 async def list_keys(
@@ -127,7 +126,7 @@ def _columns(settings: TenantSettings) -> dict[str, Any]:
 
 
 def _tenant(row: Record) -> Tenant:
-    return Tenant._make((*tuple(row)[:-1], _reserved(row["reserved"])))
+    return Tenant._make(row)._replace(reserved=_reserved(row["reserved"]))
 
 
 def _reserved(text: str) -> Reserved:
@@ -146,9 +145,9 @@ async def store_now(connection: Connection) -> datetime:
 
 
 async def add_key(
-    connection: Connection, key: StoredKey, facts: NewKeyFacts = _NOTHING_SAID
+    connection: Connection, key: StoredKey, expires_at: datetime | None = None
 ) -> None:
-    await execute(connection, _SQL["add_key"], **key._asdict(), **facts._asdict())
+    await execute(connection, _SQL["add_key"], **key._asdict(), expires_at=expires_at)
 
 
 async def key_facts(connection: Connection, key_id: str) -> KeyFacts | None:

@@ -36,8 +36,9 @@ async def count_other_pauses(connection: Connection, hold: Hold) -> int:
     return others
 
 
-async def pause(connection: Connection, tenant: TenantId, type_id: TypeId, pool: PoolId) -> None:
-    await execute(connection, _SQL["pause"], tenant=tenant, type=type_id, pool=pool)
+async def pause(connection: Connection, tenant: TenantId, type_id: TypeId, pool: PoolId) -> bool:
+    """Whether it was not paused before."""
+    return await execute(connection, _SQL["pause"], tenant=tenant, type=type_id, pool=pool) == 1
 
 
 async def resume(connection: Connection, tenant: TenantId, type_id: TypeId, pool: PoolId) -> bool:

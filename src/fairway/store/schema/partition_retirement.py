@@ -16,7 +16,7 @@ from typing import NamedTuple
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.retention import CARRY_ROWS_MAX, Load
 from fairway.store.connections.database import Connection
-from fairway.store.schema.partitions import briefly
+from fairway.store.schema.partitions import CARRYING, briefly
 
 #: Few rows of a table that may be huge: whatever the statistics say, by its indexes.
 _BY_INDEX = (
@@ -98,7 +98,7 @@ async def detach(connection: Connection, table: str, late: Sequence[Late]) -> in
     The lock keeps every writer out: an owner's write finds its row before it or after it.
     """
     async with briefly(connection):
-        await connection.execute(_BY_INDEX)
+        await connection.execute(f"{_BY_INDEX}; {CARRYING}")
         await connection.execute(f"ALTER TABLE jobs DETACH PARTITION {table}")
         tag = await connection.execute(
             f"INSERT INTO jobs SELECT * FROM {table} WHERE state = 0"
@@ -138,12 +138,14 @@ async def carry_missed(
     connection: Connection, table: str, pages: range, keep_since: datetime
 ) -> int:
     """Rows of a table that was taken off which ended between the survey and that moment."""
-    tag = await connection.execute(
-        f"INSERT INTO jobs SELECT * FROM {table} WHERE {_PAGES} AND finished_at >= $3"
-        " ON CONFLICT DO NOTHING",
-        *_ends(pages),
-        keep_since,
-    )
+    async with connection.transaction():
+        await connection.execute(CARRYING)
+        tag = await connection.execute(
+            f"INSERT INTO jobs SELECT * FROM {table} WHERE {_PAGES} AND finished_at >= $3"
+            " ON CONFLICT DO NOTHING",
+            *_ends(pages),
+            keep_since,
+        )
     return _count(tag)
 
 

@@ -31,6 +31,9 @@ LOCK_TIMEOUT = "200ms"
 LOCKED_SECONDS_MAX = 2  # no step may hold up the others for longer, whatever the reason
 
 
+#: Rows that only move on to another partition are not accepted again: no event says so (0025).
+CARRYING = "SET LOCAL fairway.carrying = 'on'"
+
 TOO_LONG = asyncpg.QueryCanceledError
 #: Somebody holds the lock, the step would have held it for too long, or another server makes or
 #: drops the same rule at this moment: later.
@@ -128,6 +131,7 @@ async def _make_around(connection: Connection, partition: Partition) -> None:
         )
         await connection.execute(f"DELETE FROM jobs_carried WHERE {strays}")
         await connection.execute(_creation(partition))
+        await connection.execute(CARRYING)
         await connection.execute("INSERT INTO jobs SELECT * FROM strays")
 
 

@@ -1,0 +1,230 @@
+"""`GET /v1/events`: a tenant's log of events, on from a position, or from its end."""
+
+from __future__ import annotations
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api import endpoint_parts as parts
+from fairway.api import filters
+from fairway.api.auth import caller_of
+from fairway.api.endpoint import Endpoint, Reply, query
+from fairway.api.http.decoding import decoded, json_reply
+from fairway.api.http.headers import WAIT_MAX_SECONDS
+from fairway.core.audit import Actor
+from fairway.core.errors import Conflict, InvalidRequest
+from fairway.core.events.event import Event
+from fairway.core.events.event_filter import EventFilter, parse_kinds
+from fairway.core.ids import TenantId, parse_job_id
+from fairway.core.tenant import Tenant
+from fairway.core.webhooks.messages import wants_job_events
+from fairway.services.platform import Platform
+from fairway.wire.events import EventList, EventSettings, EventView
+
+PAGE_DEFAULT, PAGE_MAX = 100, 1000
+POSITION_DIGITS_MAX = 18
+TYPES_MAX = 50
+ORDERS = ("oldest", "newest")
+
+EVENT_FILTERS = (
+    query(
+        "after",
+        "The `cursor` of the page before; 0, or left out, for the beginning. With `order=newest`"
+        " the page goes on below it.",
+        "4711",
+        schema={"type": "integer", "minimum": 0},
+    ),
+    query(
+        "limit",
+        "Events in one page.",
+        "100",
+        schema={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+    ),
+    query(
+        "kinds",
+        "One or more kinds, with commas between; `job.*` for all of a noun.",
+        "job.dead,circuit.*",
+    ),
+    query("type", "One or more job types, with commas between.", "email.send"),
+    query("job", "Of this job only.", parts.JOB_ID, schema={"type": "string", "format": "uuid"}),
+    query(
+        "order",
+        "`oldest` first, to follow the log; `newest` first, to look at it.",
+        "newest",
+        schema={"type": "string", "enum": list(ORDERS), "default": "oldest"},
+    ),
+    query(
+        "wait",
+        f"Where there is none yet: seconds to wait for one, up to {WAIT_MAX_SECONDS}. When the wait"
+        " is over the page is empty.",
+        "20",
+        schema={"type": "integer", "minimum": 0, "maximum": WAIT_MAX_SECONDS},
+    ),
+)
+EVENT_EXAMPLE = {
+    "position": 4712,
+    "at": "2026-01-31T12:00:00.168Z",
+    "kind": "job.succeeded",
+    "job": parts.JOB_ID,
+    "subject": "email.send",
+    "data": {"state": "succeeded", "attempt": 1, "pool": "short", "ran_ms": 42.0},
+}
+_SETTINGS = Reply(200, "The settings in force.", EventSettings, {"job_events": True})
+
+
+@Endpoint(
+    "GET /v1/events",
+    keys=("tenant",),
+    parameters=EVENT_FILTERS,
+    reply=Reply(
+        200,
+        "A page of events.",
+        EventList,
+        {"events": [EVENT_EXAMPLE], "cursor": 4712, "trimmed_to": 0},
+    ),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", "TOO_MANY_WAITING", *parts.QUICK),
+)
+async def list_events(request: Request, platform: Platform, tenant: Tenant) -> Response:
+    """Read your log of events
+
+    Notices of the platform (circuits, quarantines, late jobs), and what becomes of your jobs where
+    you asked for that: all of them by `PUT /v1/events/settings`, a single one by `"events": true`
+    when you submit it. Every event has a position: 1, 2, 3 … without gaps, and none is ever seen
+    before an earlier one, so whoever remembers the last `cursor` misses nothing.
+
+    Kept for three days, unless the operator says otherwise. What was missed longer than that is
+    told by `trimmed_to`.
+    """
+    given = request.query_params
+    filters.check_names(given, EVENT_FILTERS)
+    wanted, limit, after = filter_of(given), limit_of(given.get("limit")), given.get("after")
+    reader, seconds = platform.events.reader, wait_of(given)
+    if _is_newest(given.get("order")):
+        below = None if after is None else position_of(after)
+        found = await reader.newest(tenant.id, wanted, below, limit)
+    else:
+        begin = position_of(after or "0")
+        found = await reader.following(tenant.id, wanted, begin, limit)
+        if begin > found.last:
+            raise beyond(begin, found.last)
+    if seconds and not found.events:
+        key = caller_of(request).key_id
+        cursor = await _until_match(platform, key, tenant.id, wanted, found.cursor, seconds)
+        found = await reader.following(tenant.id, wanted, cursor, limit)
+    events = [view_of(event) for event in found.events]
+    return json_reply(EventList(events=events, cursor=found.cursor, trimmed_to=found.trimmed_to))
+
+
+@Endpoint("GET /v1/events/settings", keys=("tenant",), reply=_SETTINGS)
+async def get_event_settings(platform: Platform, tenant: Tenant) -> Response:
+    """See what is written to your log of events
+
+    Notices of the platform always are; what becomes of your jobs is where `job_events` is true.
+    """
+    return json_reply(EventSettings(job_events=platform.events.settings.job_events(tenant.id)))
+
+
+@Endpoint(
+    "PUT /v1/events/settings",
+    keys=("tenant",),
+    body=EventSettings,
+    body_example={"job_events": True},
+    reply=_SETTINGS,
+    problems=("CONFLICT", *parts.QUICK),
+)
+async def put_event_settings(
+    request: Request, platform: Platform, tenant: Tenant, actor: Actor
+) -> Response:
+    """Choose what is written to your log of events
+
+    It holds for jobs that come in from now on; other servers know within a few seconds.
+    """
+    wanted = await decoded(request, EventSettings)
+    if not wanted.job_events:
+        await _refuse_if_sent(platform, tenant.id)
+    await platform.events.settings.set_job_events(tenant.id, wanted.job_events, actor)
+    return json_reply(wanted)
+
+
+async def _refuse_if_sent(platform: Platform, tenant: TenantId) -> None:
+    """A webhook for what becomes of jobs would hear nothing more, and nobody would know why."""
+    for hook in await platform.outbound.webhooks.all(tenant):
+        if hook.terms.enabled and wants_job_events(hook.terms.kinds):
+            raise Conflict(
+                f"The webhook {hook.key.id} is sent what becomes of your jobs: switch it off, or"
+                " let it have other kinds only, first."
+            )
+
+
+async def _until_match(
+    platform: Platform, key: str, tenant: TenantId, wanted: EventFilter, after: int, seconds: int
+) -> int:
+    """In one of the tenant's places, and for as long as the key is good."""
+    with platform.waiting.slot("waits", tenant):
+        async with platform.revocation.held(key):
+            return await platform.events.tails.until_match(tenant, wanted, after, seconds)
+
+
+def beyond(after: int, head: int) -> InvalidRequest:
+    """Whoever waits there would hear nothing, and not know why."""
+    return InvalidRequest(
+        f"There is no event {after} yet: the newest is {head}. A position of another platform,"
+        f" or of one that was restored from a backup? Go on with after={head}, or begin at 0.",
+        code="INVALID_CURSOR",
+        field="after",
+    )
+
+
+def view_of(event: Event) -> EventView:
+    return EventView(
+        position=event.position,
+        at=event.at,
+        kind=event.kind,
+        job=event.job,
+        subject=event.subject,
+        data=dict(event.data),
+    )
+
+
+def filter_of(given: QueryParams) -> EventFilter:
+    types = tuple(dict.fromkeys(one for one in (given.get("type") or "").split(",") if one))
+    if len(types) > TYPES_MAX:
+        raise InvalidRequest(f"type names at most {TYPES_MAX} job types.", field="type")
+    if given.get("type") == "":  # a variable that was not set must not mean all of them
+        raise InvalidRequest("type names job types; leave it out for all types.", field="type")
+    job = given.get("job")
+    if job is not None and (job := parse_job_id(job)) is None:
+        raise InvalidRequest("job is the id of a job.", field="job")
+    return EventFilter(parse_kinds(given.get("kinds") or ""), types, job)
+
+
+def limit_of(text: str | None) -> int:
+    if text is None:
+        return PAGE_DEFAULT
+    if text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= PAGE_MAX:
+        return int(text)
+    raise InvalidRequest(f"limit is a number from 1 to {PAGE_MAX}.", field="limit")
+
+
+def position_of(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= POSITION_DIGITS_MAX):
+        raise InvalidRequest("after is the cursor of a page: a number from 0 on.", field="after")
+    return int(text)
+
+
+def wait_of(given: QueryParams) -> int:
+    text = given.get("wait", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_MAX_SECONDS):
+        raise InvalidRequest(
+            f"wait is a number of seconds from 0 to {WAIT_MAX_SECONDS}.", field="wait"
+        )
+    if int(text) and _is_newest(given.get("order")):
+        raise InvalidRequest("wait goes with order=oldest: news come at the end.", field="wait")
+    return int(text)
+
+
+def _is_newest(text: str | None) -> bool:
+    if text not in (None, *ORDERS):
+        raise InvalidRequest("order is oldest or newest.", field="order")
+    return text == "newest"

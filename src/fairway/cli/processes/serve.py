@@ -1,0 +1,170 @@
+"""One server as a program: services, HTTP, signals; stopped in the reverse of its start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+
+import uvloop
+
+from fairway.api.app import Api
+from fairway.api.events import socket as event_socket
+from fairway.api.http.protocol import ConnectionGate, GateLimits
+from fairway.api.peers import Peers
+from fairway.cli.processes.http import BACKLOG, HttpServer
+from fairway.cli.processes.signals import stop_on_signals
+from fairway.core.backpressure.connections import ConnectionLimits
+from fairway.core.errors import InvalidRequest
+from fairway.core.fair_share.fairness import PoolShare
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.gc_tuning import OldObjects, tune_gc
+from fairway.runtime.lasting_output import outlive_readers
+from fairway.runtime.log_options import LogOptions
+from fairway.runtime.loops import Loop
+from fairway.runtime.settings import Settings, load
+from fairway.runtime.telemetry import log_as, logger
+from fairway.services.platform import Platform
+
+log = logger("server")
+
+FILES_MAX = 1 << 16
+#: How long a thread that computes (a cron expression, a body of megabytes) keeps the interpreter
+#: from the event loop, which asks for it after every wait. Python's own is 5 ms, and there are some
+#: ten waits on the way of a job.
+THREAD_TURN_SECONDS = 0.0005
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Take the address before anything else starts, so that a taken port is said at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Named as TCP, so that event loops know to send small replies without delay.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise InvalidRequest(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+            " Is another server running? Choose another port with --port."
+        ) from None
+    listener.listen(BACKLOG)
+    return listener
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """Connections take at most half of the files we may open: the store and objects need some."""
+    files = open_files_max()
+    return ConnectionLimits(
+        max(1, min(settings.connections_max, files // 2)), settings.connections_per_address
+    )
+
+
+def open_files_max() -> int:
+    """How many files this process may open, after asking for as many as it is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:
+        log.warning("cannot open more files", limit=soft, error=repr(error))
+        return soft
+    return wanted
+
+
+async def serve(
+    dsn: str,
+    settings: Settings,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    ready: Callable[[Platform], Awaitable[None]] | None = None,
+    scheduler: type[PoolShare] = PoolShare,
+) -> None:
+    """Run a server until `stopping` is set. `ready` is called once it accepts work."""
+    peers = Peers()
+    platform = await Platform.prepare(dsn, settings, SystemClock(), peers.ask_runs, scheduler)
+    await platform.storage_binding.begin()
+    await platform.start()
+    api = Api(platform, peers)
+    limits = GateLimits(
+        connection_limits(settings),
+        settings.head_seconds,
+        settings.unread_bytes_max,
+        frozenset({event_socket.PATH.encode()}),
+    )
+    http = HttpServer(api, ConnectionGate(limits, platform.metrics), settings.idle_seconds)
+    tune_gc(looks_at_old=False)
+    collecting = Loop("collector", OldObjects().run_once, SystemClock())
+    collecting.start()
+    sys.setswitchinterval(THREAD_TURN_SECONDS)
+    try:
+        serving = asyncio.create_task(http.run_until(stopping, listener, platform.let_go))
+        if ready is not None:
+            await ready(platform)
+        await serving
+    finally:
+        await collecting.stop()
+        await api.close()
+        peers.close()
+        await platform.stop()
+
+
+def checked(settings: Settings) -> Settings:
+    problems = settings.check()
+    if problems:
+        raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
+    return settings
+
+
+def server(
+    *,
+    port: int | None = None,
+    host: str | None = None,
+    database_url: str | None = None,
+    advertised_url: str | None = None,
+) -> None:
+    """Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as you like.
+
+    Parameters
+    ----------
+    port
+        Where it listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
+    database_url
+        postgresql://… of a database that Fairway may use for itself.
+    advertised_url
+        How other servers reach this one.
+    """
+    run(port=port, host=host, database_url=database_url, advertised_url=advertised_url)
+
+
+def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
+    """`scheduler` is for measurements against another one; there is no setting for it."""
+    outlive_readers()
+    log_as(LogOptions.of(os.environ))
+    settings = checked(load(os.environ, **flags))
+    if settings.database_url is None:
+        raise InvalidRequest(
+            "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
+        )
+    uvloop.run(_main(settings.database_url, settings, scheduler))
+
+
+async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> None:
+    stopping = asyncio.Event()
+    stop_on_signals(stopping.set)
+    listener = listen(settings)
+
+    async def ready(platform: Platform) -> None:
+        log.info("server ready", url=settings.url)
+        if not await platform.directory.list_keys("", 1, "operator", None):
+            log.warning("there is no operator's key yet; `fairway init` makes the first")
+
+    await serve(dsn, settings, listener, stopping, ready, scheduler)

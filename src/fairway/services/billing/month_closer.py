@@ -1,0 +1,91 @@
+"""Closes months, shard by shard: from then on nothing is booked into them, and statements are kept.
+
+    log rolled up ─▶ books closed until the month's end ─▶ a statement for each tenant ─▶ stated
+
+Each step is on disk before the next, and each can be done again: after a crash the next owner goes
+on from what the books say. A month is closed an hour after its end, so that what ended in its last
+minutes is in it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from fairway.core.billing.periods import Month, month_of
+from fairway.core.ids import ShardId, TenantId
+from fairway.runtime.telemetry import logger
+from fairway.services.billing.roll_up import RollUp
+from fairway.services.billing.statements import Statements
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.store.billing import statements as store
+from fairway.store.billing.statements import Books, ShardTenants
+from fairway.store.connections.database import Database
+
+log = logger("billing")
+
+REST_SECONDS = 60.0
+SOON_SECONDS = 0.5
+GRACE = timedelta(hours=1)
+TENANTS_AT_ONCE = 50
+NO_TENANT = TenantId(0)
+
+
+class MonthCloser:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        roll_up: RollUp,
+        statements: Statements,
+        *,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._roll_up = roll_up
+        self._statements = statements
+        self._shard_count = shard_count
+        #: The last tenant that has its statement; after a restart all are looked at again.
+        self._after: dict[tuple[ShardId, Month], TenantId] = {}
+        self._failed: set[tuple[ShardId, Month]] = set()  # some statement was not kept
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._database.background() as connection:
+            found = await store.read_books(connection, self._dispatcher.open_shards())
+        rests = [await self._advance(books) for books in found]
+        return min(rests, default=REST_SECONDS)
+
+    async def _advance(self, books: Books) -> float:
+        month = month_of(books.stated_until)
+        if books.closed_until > books.stated_until:
+            return await self._state(books.shard, month)
+        if books.now < month.ends + GRACE:
+            return REST_SECONDS
+        await self._roll_up.drain(books.shard)
+        async with self._database.background() as connection:
+            is_closed = await store.close_until(connection, books.shard, month.begins, month.ends)
+        if is_closed:
+            log.info("month closed", shard=books.shard, month=str(month))
+        return SOON_SECONDS
+
+    async def _state(self, shard: ShardId, month: Month) -> float:
+        after = self._after.get((shard, month), NO_TENANT)
+        which = ShardTenants(shard, self._shard_count, after, month.ends)
+        async with self._database.background() as connection:
+            tenants = await store.tenants_to_state(connection, which, TENANTS_AT_ONCE)
+        for tenant in tenants:
+            try:
+                await self._statements.keep(tenant, month)
+            except Exception as error:  # the others get theirs; this one is tried again
+                log.warning("statement not kept yet", tenant=tenant, error=repr(error))
+                self._failed.add((shard, month))
+            self._after[shard, month] = tenant
+        if len(tenants) < TENANTS_AT_ONCE:
+            self._after.pop((shard, month), None)
+            if (shard, month) in self._failed:
+                self._failed.remove((shard, month))
+                return REST_SECONDS
+            async with self._database.background() as connection:
+                await store.stated_until(connection, shard, month.begins, month.ends)
+            log.info("month stated", shard=shard, month=str(month))
+        return SOON_SECONDS

@@ -1,0 +1,90 @@
+"""Pages of a tenant's log, on and on from a position; or from its end, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairway.core.events.event import Event
+from fairway.core.events.event_filter import EventFilter
+from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.runtime.loops import WorkInParts
+from fairway.services.transient_errors import told_if_away
+from fairway.store.connections.database import Database
+from fairway.store.events.log import EventPage, read_events
+
+EVENTS_AT_ONCE = 1_000  # read in one go
+PAGES_LOOKED_AT_MAX = 10  # of one question, where a filter lets few through
+POSITION_MAX = 1 << 62
+
+
+class FoundEvents(NamedTuple):
+    """What a filter let through, and how far was looked."""
+
+    events: list[Event]
+    cursor: int  # look on from here
+    trimmed_to: int  # positions up to it are gone by retention; 0: none
+    last: int = 0  # the newest position there was
+
+
+class EventReader:
+    def __init__(self, database: Database, *, shard_count: int) -> None:
+        self._database = database
+        self._shard_count = shard_count
+
+    async def page(self, tenant: TenantId, after: int, limit: int) -> EventPage:
+        """The next events after a position, at most so many."""
+        shard = shard_for_tenant(tenant, self._shard_count)
+        async with told_if_away, self._database.quick(tenant) as connection:
+            return await read_events(connection, shard, tenant, after, limit)
+
+    async def following(
+        self, tenant: TenantId, wanted: EventFilter, after: int, limit: int
+    ) -> FoundEvents:
+        """Oldest first. The cursor moves on even where nothing is let through."""
+        found, work = FoundEvents([], after, 0), WorkInParts()
+        for _ in range(PAGES_LOOKED_AT_MAX):
+            page = await self.page(tenant, found.cursor, _size(wanted, limit))
+            begin = max(found.cursor, page.trimmed_to)
+            cursor = _take(found.events, page.events, wanted, limit, begin)
+            found = FoundEvents(found.events, cursor, page.trimmed_to, page.last)
+            if len(found.events) == limit or cursor >= page.last:
+                break
+            await work.let_others()
+        return found
+
+    async def newest(
+        self, tenant: TenantId, wanted: EventFilter, below: int | None, limit: int
+    ) -> FoundEvents:
+        """Newest first, below a position. The cursor is the lowest that was looked at."""
+        end = await self.page(tenant, POSITION_MAX, 1)
+        cursor = end.last + 1 if below is None else min(below, end.last + 1)
+        found, work = FoundEvents([], cursor, end.trimmed_to), WorkInParts()
+        for _ in range(PAGES_LOOKED_AT_MAX):
+            size = min(_size(wanted, limit), found.cursor - found.trimmed_to - 1)
+            if size <= 0 or len(found.events) == limit:
+                break
+            page = await self.page(tenant, found.cursor - 1 - size, size)
+            newest = [one for one in reversed(page.events) if one.position < found.cursor]
+            lowest = max(found.cursor - size, page.trimmed_to + 1)
+            cursor = _take(found.events, newest, wanted, limit, lowest)
+            found = FoundEvents(found.events, cursor, page.trimmed_to)
+            await work.let_others()
+        return found
+
+
+def _size(wanted: EventFilter, limit: int) -> int:
+    return limit if wanted.is_open else EVENTS_AT_ONCE
+
+
+def _take(
+    found: list[Event], events: Iterable[Event], wanted: EventFilter, limit: int, cursor: int
+) -> int:
+    """Add what is let through until there are enough; answers the last position looked at."""
+    for event in events:
+        if len(found) == limit:
+            break
+        cursor = event.position
+        if wanted.matches(event):
+            found.append(event)
+    return cursor

@@ -1,0 +1,122 @@
+"""Gives events their positions: from the inbox to the tenants' logs, for the shards we own.
+
+Whatever happens writes to the inbox in its own transaction, without a lock and without an order.
+One loop of the shard's owner, fenced by its term, takes what is committed and adds it to the logs:
+so positions have no gaps, and nobody sees a later one before an earlier one. Tenants take turns, so
+many events each: a flood of one delays nobody, and what cannot be moved is set aside alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.store.connections.database import Database
+from fairway.store.connections.error_classes import reason_of
+from fairway.store.events import inbox
+from fairway.store.events.inbox import Moved
+from fairway.store.events.log import CHUNK_EVENTS_MAX
+
+log = logger("events")
+
+TENANTS_PER_ROUND = 50
+EVENTS_PER_ROUND = 2_000  # of all its tenants: some ten milliseconds of the store's
+GATHER_US = 10_000  # between two looks, however often it is woken
+BUSY_US = 20_000  # something was moved, so more may come
+ASKED_US = 100_000  # somebody in this shard wants events of its jobs
+IDLE_US = 1_000_000  # notices are rare
+BEFORE_ALL = TenantId(-1)
+
+
+class Sequencer:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        metrics: Metrics,
+        *,
+        shard_count: int,
+        wake: Callable[[], None],
+        on_moved: Callable[[Mapping[TenantId, int]], None],
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._metrics = metrics
+        self._shard_count = shard_count
+        self._wake = wake
+        self._on_moved = on_moved  # tenants, and where their logs end now
+        self._after: dict[ShardId, TenantId] = {}  # whose turn was last, of very many
+        self._looked_us: dict[ShardId, int] = {}
+        self._due_us: dict[ShardId, int] = {}  # when to look again
+        self._aside: Aside[TenantId] = Aside()
+
+    def written(self, shard: ShardId) -> None:
+        """Jobs that somebody wants to hear of are on disk: their events are in the inbox."""
+        if self._dispatcher.owns(shard):
+            self._due_us[shard] = self._looked_us.get(shard, 0) + GATHER_US
+            self._wake()
+
+    async def run_once(self, now_us: int) -> float:
+        terms = dict(self._dispatcher.terms())
+        for shard in self._due_us.keys() - terms.keys():
+            del self._due_us[shard]
+        rests_us = await in_each_shard(terms, lambda one: self._look(one, terms[one], now_us))
+        return min(rests_us, default=IDLE_US) / 1e6
+
+    async def _look(self, shard: ShardId, term: Term, now_us: int) -> int:
+        """How long until the next; what is written meanwhile may bring that nearer."""
+        if self._due_us.get(shard, 0) <= now_us:
+            self._due_us.pop(shard, None)
+            rest_us = await self._round(shard, term, now_us)
+            if rest_us == IDLE_US and self._is_asked(shard):
+                rest_us = ASKED_US
+            self._due_us.setdefault(shard, now_us + rest_us)
+        return max(0, self._due_us[shard] - now_us)
+
+    def _is_asked(self, shard: ShardId) -> bool:
+        """Whether a tenant of this shard wants to hear what becomes of its jobs."""
+        asking = self._directory.with_job_events
+        return any(shard_for_tenant(one, self._shard_count) == shard for one in asking)
+
+    async def _round(self, shard: ShardId, term: Term, now_us: int) -> int:
+        """A turn of every tenant that has something; answers when to look again."""
+        self._looked_us[shard] = now_us
+        after = self._after.pop(shard, BEFORE_ALL)
+        async with self._database.hot() as connection:
+            found = await inbox.tenants_with_news(connection, shard, after, TENANTS_PER_ROUND)
+        tenants = [one for one in found if not self._aside.holds(one, now_us)]
+        if len(found) == TENANTS_PER_ROUND:
+            self._after[shard] = found[-1]
+        is_more = bool(tenants) and await self._move_all(shard, term, tenants, now_us)
+        if is_more or self._after.get(shard, after) != BEFORE_ALL:
+            return 0
+        return BUSY_US if tenants else IDLE_US
+
+    async def _move_all(
+        self, shard: ShardId, term: Term, tenants: Sequence[TenantId], now_us: int
+    ) -> bool:
+        """Whether one of them has more than its turn."""
+        each = min(EVENTS_PER_ROUND // len(tenants), CHUNK_EVENTS_MAX)
+        moved: list[Moved] = []
+
+        async def move(some: Sequence[TenantId]) -> None:
+            async with self._database.hot() as connection:
+                moved.extend(await inbox.move_events(connection, shard, term, some, each))
+
+        await each_apart(tenants, move, partial(self._set_aside, now_us))
+        self._on_moved({one.tenant: one.last_position for one in moved})
+        counts = [one.last_position - one.first_position + 1 for one in moved]
+        self._metrics.events_logged.inc(sum(counts))
+        return max(counts, default=0) >= each
+
+    def _set_aside(self, now_us: int, tenant: TenantId, error: Exception) -> None:
+        self._aside.put(tenant, now_us)
+        self._metrics.rows_set_aside.labels("events").inc()
+        log.error("events cannot be moved; set aside", tenant=tenant, error=reason_of(error))

@@ -1,0 +1,82 @@
+"""All that sends a tenant's events out, joined: composition only, decides nothing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.core.webhooks.addresses import AddressRules, parsed_networks
+from fairway.core.webhooks.turns import Limits, Turns
+from fairway.runtime.loops import Step, Wakeups
+from fairway.runtime.name_lookup import NameLookup
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Instruments
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.registry.audit_log import AuditLog
+from fairway.services.store_clock import StoreClock
+from fairway.services.webhooks.deliverer import Deliverer
+from fairway.services.webhooks.destinations import Destinations
+from fairway.services.webhooks.log_reader import LogReader
+from fairway.services.webhooks.sender import Sender
+from fairway.services.webhooks.webhooks import WantJobEvents, WebhookPorts, Webhooks
+from fairway.store.connections.database import Database
+
+READING, SENDING = "webhook log", "webhook calls"  # names of the loops
+
+
+class OutboundPorts(NamedTuple):
+    want_job_events: WantJobEvents
+    audit_log: AuditLog
+
+
+class Outbound:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        store_clock: StoreClock,
+        instruments: Instruments,
+        settings: Settings,
+        wakeups: Wakeups,
+        ports: OutboundPorts,
+        shard_count: int,
+    ) -> None:
+        destinations = Destinations(rules_of(settings), NameLookup())
+        read, send = wakeups.of(READING), wakeups.of(SENDING)
+
+        def look() -> None:
+            read()
+            send()
+
+        self.webhooks = Webhooks(
+            database,
+            destinations,
+            store_clock,
+            WebhookPorts(ports.want_job_events, look, ports.audit_log),
+            per_tenant_max=settings.webhooks_per_tenant,
+            shard_count=shard_count,
+        )
+        sender = Sender(destinations, store_clock, call_seconds=settings.webhook_call_seconds)
+        self._deliverer = Deliverer(
+            database,
+            dispatcher,
+            sender,
+            Turns(Limits()),
+            store_clock,
+            instruments,
+            on_free=send,
+            shard_count=shard_count,
+        )
+        self._reader = LogReader(database, dispatcher, instruments, on_written=send)
+
+    @property
+    def steps(self) -> dict[str, Step]:
+        return {READING: self._reader.run_once, SENDING: self._deliverer.run_once}
+
+    async def close(self) -> None:
+        await self._deliverer.close()
+
+
+def rules_of(settings: Settings) -> AddressRules:
+    """What an operator allows."""
+    networks = parsed_networks(settings.webhook_private_networks or "")
+    return AddressRules(settings.webhook_http, networks)

@@ -1,0 +1,322 @@
+"""What tenants do with webhooks: make, look, change, rotate the secret, try out, replay.
+
+Any server can do all of it; the owner of the shard reads the log for them and calls. A secret is
+shown when it is made and never again: it is kept as it is, for it has to sign.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from fairway.core.audit import PLATFORM, Act, Actor
+from fairway.core.errors import Conflict, LimitReached, NotFound
+from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.webhooks.messages import TEST_KIND, body_of_test, wants_job_events
+from fairway.core.webhooks.signing import SECRET_BYTES, secret_text
+from fairway.core.webhooks.webhook import (
+    Delivery,
+    Webhook,
+    WebhookKey,
+    WebhookTerms,
+    delivery_id,
+    number_of,
+)
+from fairway.services.registry.audit_log import AuditLog
+from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
+from fairway.services.webhooks.destinations import Destinations
+from fairway.store.connections.database import Connection, Database
+from fairway.store.events.log import read_events, read_heads
+from fairway.store.webhooks import deliveries as rows
+from fairway.store.webhooks import webhooks as store
+from fairway.store.webhooks.deliveries import NewDelivery
+
+NEARLY = timedelta(seconds=60)  # events stand in about the order of their times
+TESTS_MAX = 10  # that wait for a receiver at a time
+REPLAYED_MAX = 1000  # failed deliveries in one call
+_LAST = (1 << 63) - 1
+
+#: Has what becomes of a tenant's jobs written to its log.
+WantJobEvents: TypeAlias = Callable[[TenantId, Actor], Awaitable[None]]
+
+
+class WebhookPorts(NamedTuple):
+    want_job_events: WantJobEvents
+    on_change: Callable[[], None]  # something may be to be sent
+    audit_log: AuditLog
+
+
+class Replayed(NamedTuple):
+    deliveries: int | None  # that are sent again; None: all of the log since then, in turn
+    is_more: bool  # ask again for the rest
+
+
+class Webhooks:
+    def __init__(
+        self,
+        database: Database,
+        destinations: Destinations,
+        store_clock: StoreClock,
+        ports: WebhookPorts,
+        *,
+        per_tenant_max: int,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._destinations = destinations
+        self._store_clock = store_clock
+        self._ports = ports
+        self._per_tenant_max = per_tenant_max
+        self._shard_count = shard_count
+
+    def key_of(self, tenant: TenantId, webhook: str) -> WebhookKey:
+        """Refuses a text that is no id as one that is not there."""
+        try:
+            given = str(uuid.UUID(webhook))
+        except ValueError:
+            given = ""
+        if given != webhook:
+            raise _absent(webhook)
+        return WebhookKey(shard_for_tenant(tenant, self._shard_count), tenant, webhook)
+
+    # -- make and change ---------------------------------------------------------------------
+
+    async def add(self, tenant: TenantId, terms: WebhookTerms, actor: Actor = PLATFORM) -> Webhook:
+        """It hears of what happens from now on."""
+        await self._destinations.find(terms.url, tenant)
+        await self._ask_for_events(tenant, terms, actor)
+        key = self.key_of(tenant, str(uuid.uuid4()))
+        async with told_if_away, self._database.quick(tenant) as connection:
+            others = await store.count_webhooks(connection, key.shard, tenant)
+            if others >= self._per_tenant_max:
+                raise LimitReached(
+                    f"There are {others} webhooks already, as many as a tenant may have. Delete"
+                    " some, or let one receiver pass events on.",
+                    code="TOO_MANY_WEBHOOKS",
+                    retry_after_seconds=60,  # time alone does not help
+                )
+            position = await _head(connection, key)
+            async with connection.transaction():
+                await store.add_webhook(connection, key, terms, _new_secret(), position)
+                await self._add_line(connection, actor, "add_webhook", key, after=terms)
+            made = await store.read_webhook(connection, key)
+        return _there(made, key)
+
+    async def change(
+        self,
+        key: WebhookKey,
+        change: Callable[[WebhookTerms], WebhookTerms],
+        actor: Actor = PLATFORM,
+    ) -> Webhook:
+        """One that is switched on hears of what happens from now on; `replay` brings the rest."""
+        url = change((await self.read(key)).terms).url
+        await self._destinations.find(url, key.tenant)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            async with connection.transaction():
+                held = _there(await store.lock_webhook(connection, key), key)
+                terms = change(held.terms)
+                if terms.url != url:
+                    raise Conflict("Somebody else changed this webhook's address; ask again.")
+                changed = held._replace(terms=terms)
+                if terms.enabled and not held.terms.enabled:
+                    changed = changed._replace(
+                        position=await _head(connection, key),
+                        failures=0,
+                        failing_since=None,
+                        disabled_because="",
+                    )
+                elif terms.url != held.terms.url:
+                    changed = changed._replace(failures=0, failing_since=None)
+                await store.change_webhook(connection, changed)
+                await self._add_line(connection, actor, "change_webhook", key, held.terms, terms)
+            found = await store.read_webhook(connection, key)
+        await self._ask_for_events(key.tenant, terms, actor)
+        self._ports.on_change()
+        return _there(found, key)
+
+    async def _ask_for_events(self, tenant: TenantId, terms: WebhookTerms, actor: Actor) -> None:
+        if terms.enabled and wants_job_events(terms.kinds):
+            await self._ports.want_job_events(tenant, actor)
+
+    async def remove(self, key: WebhookKey, actor: Actor = PLATFORM) -> None:
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
+            held = _there(await store.lock_webhook(connection, key), key)
+            if not await store.delete_webhook(connection, key):
+                raise _absent(key.id)
+            await self._add_line(connection, actor, "delete_webhook", key, held.terms)
+
+    async def rotate(
+        self, key: WebhookKey, overlap_seconds: float, actor: Actor = PLATFORM
+    ) -> tuple[str, datetime | None]:
+        """The new secret, and until when the one before signs beside it."""
+        await self.read(key)
+        secret = _new_secret()
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
+            _there(await store.lock_webhook(connection, key), key)
+            until = await store.rotate_secret(connection, key, secret, overlap_seconds)
+            act = Act("rotate_webhook", key.id, key.tenant, after={"both_sign_until": until})
+            await self._ports.audit_log.add(connection, actor, act)
+        return secret, until
+
+    async def _add_line(
+        self,
+        connection: Connection,
+        actor: Actor,
+        action: str,
+        key: WebhookKey,
+        before: WebhookTerms | None = None,
+        after: WebhookTerms | None = None,
+    ) -> None:
+        """Of the audit, in the transaction of the act."""
+        act = Act(
+            action,
+            key.id,
+            key.tenant,
+            {} if before is None else _said(before),
+            {} if after is None else _said(after),
+        )
+        await self._ports.audit_log.add(connection, actor, act)
+
+    # -- try out and replay ------------------------------------------------------------------
+
+    async def test(self, key: WebhookKey) -> Delivery:
+        """An event that stands in no log, on its way to this webhook alone."""
+        body = body_of_test(key.id, self._store_clock.now())
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            async with connection.transaction():
+                count = await store.count_test(connection, key)
+                if count is None:
+                    raise _absent(key.id)
+                if await rows.count_waiting_tests(connection, key, TESTS_MAX) >= TESTS_MAX:
+                    raise LimitReached(
+                        f"{TESTS_MAX} tests of this webhook wait for its receiver already.",
+                        code="TOO_MANY_WEBHOOK_TESTS",
+                        retry_after_seconds=60,
+                    )
+                await rows.write_deliveries(connection, key, [NewDelivery(-count, TEST_KIND, body)])
+            found = await rows.read_delivery(connection, key, -count)
+        self._ports.on_change()
+        return _sent(found, delivery_id(key.id, -count))
+
+    async def replay(self, key: WebhookKey, delivery: str) -> Delivery:
+        """It is sent again, with all its tries, under the same id."""
+        number = number_of(delivery, key.id)
+        if number is None:
+            raise _no_delivery(delivery)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            async with connection.transaction():
+                _there(await store.lock_webhook(connection, key), key)
+                if not await rows.replay_delivery(connection, key, number):
+                    raise _no_delivery(delivery)
+                await store.wake_webhook(connection, key)
+            found = await rows.read_delivery(connection, key, number)
+        self._ports.on_change()
+        return _sent(found, delivery)
+
+    async def replay_failed(self, key: WebhookKey, since: datetime) -> Replayed:
+        """What was given up since then."""
+        async with (
+            told_if_away,
+            self._database.quick(key.tenant) as connection,
+            connection.transaction(),
+        ):
+            _there(await store.lock_webhook(connection, key), key)
+            count = await rows.replay_failed(connection, key, since, REPLAYED_MAX)
+            await store.wake_webhook(connection, key)
+        self._ports.on_change()
+        return Replayed(count, count == REPLAYED_MAX)
+
+    async def replay_all(self, key: WebhookKey, since: datetime) -> Replayed:
+        """All that the log has since then and the webhook wants, also what it never had."""
+        await self.read(key)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            position = await _position_at(connection, key, since - NEARLY)
+            await store.rewind(connection, key, position)
+        self._ports.on_change()
+        return Replayed(None, False)
+
+    # -- look --------------------------------------------------------------------------------
+
+    async def read(self, key: WebhookKey) -> Webhook:
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            return _there(await store.read_webhook(connection, key), key)
+
+    async def all(self, tenant: TenantId) -> list[Webhook]:
+        shard = shard_for_tenant(tenant, self._shard_count)
+        async with told_if_away, self._database.quick(tenant) as connection:
+            return await store.list_webhooks(connection, shard, tenant)
+
+    async def deliveries(
+        self, key: WebhookKey, before: tuple[datetime, int] | None, state: int | None, limit: int
+    ) -> list[Delivery]:
+        """The newest first."""
+        newest = (self._store_clock.now() + timedelta(days=1), _LAST)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            _there(await store.read_webhook(connection, key), key)
+            return await rows.list_deliveries(connection, key, before or newest, state, limit)
+
+
+async def _head(connection: Connection, key: WebhookKey) -> int:
+    heads = await read_heads(connection, [(key.shard, key.tenant)])
+    return heads.get(key.tenant, 0)
+
+
+async def _position_at(connection: Connection, key: WebhookKey, since: datetime) -> int:
+    """The last position before that moment, of those that the log still has."""
+    page = await read_events(connection, key.shard, key.tenant, 0, 1)
+    low, high = page.trimmed_to, page.last  # the answer is one of these, or between
+    while low < high:
+        middle = (low + high) // 2
+        found = (await read_events(connection, key.shard, key.tenant, middle, 1)).events
+        if found and found[0].at < since:
+            low = found[0].position
+        else:
+            high = middle
+    return low
+
+
+def _said(terms: WebhookTerms) -> dict[str, object]:
+    """For the audit: what stands behind a receiver's name may be a secret."""
+    scheme, _, rest = terms.url.partition("://")
+    host, slash, path = rest.partition("/")
+    mark = hashlib.sha256(terms.url.encode()).hexdigest()[:8]
+    return terms._asdict() | {"url": f"{scheme}://{host}{slash}{f'…{mark}' if path else ''}"}
+
+
+def _new_secret() -> str:
+    return secret_text(secrets.token_bytes(SECRET_BYTES))
+
+
+def _there(found: Webhook | None, key: WebhookKey) -> Webhook:
+    if found is None:
+        raise _absent(key.id)
+    return found
+
+
+def _absent(webhook: str) -> NotFound:
+    return NotFound(f"There is no webhook {webhook[:64]!r}.")
+
+
+def _no_delivery(delivery: str) -> NotFound:
+    return NotFound(
+        f"There is no delivery {delivery[:80]!r} of this webhook. They are kept for some days."
+    )
+
+
+def _sent(found: Delivery | None, delivery: str) -> Delivery:
+    if found is None:
+        raise _no_delivery(delivery)
+    return found

@@ -1,0 +1,5 @@
+"""The event log in PostgreSQL: an inbox without order, and each tenant's log in order.
+
+Here: notices into the inbox, events from there to the logs, pages of a log, its days.
+Not here: what becomes of jobs, which triggers write to the inbox (migration 0025); when to move.
+"""

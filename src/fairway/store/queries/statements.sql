@@ -1,0 +1,37 @@
+-- name: read_books
+-- How far each of these shards is closed and stated, and what time it is.
+SELECT shard, closed_until, stated_until, now() AS now FROM billing_shards WHERE shard = ANY(:shards::int[])
+
+-- name: close_until
+-- Nothing is booked before this moment from now on: it waits for whoever books now, and whoever comes later sees it.
+-- Not while something from before it is still in the log.
+UPDATE billing_shards SET closed_until = :until
+WHERE shard = :shard AND closed_until = :since
+  AND NOT EXISTS (SELECT FROM usage_log WHERE usage_log.shard = :shard AND recorded_at < :until)
+RETURNING shard
+
+-- name: stated_until
+-- Every statement of the month before is written.
+UPDATE billing_shards SET stated_until = :until
+WHERE shard = :shard AND stated_until = :since AND closed_until >= :until
+RETURNING shard
+
+-- name: tenants_to_state
+-- The next tenants of a shard that were there before a month was over.
+SELECT id FROM tenants
+WHERE id > :after AND id % :shard_count = :shard AND created_at < :before
+ORDER BY id LIMIT :limit
+
+-- name: keep_statement
+-- The first that is kept stays.
+INSERT INTO statements (tenant, month, lines) VALUES (:tenant, :month, :lines) ON CONFLICT DO NOTHING
+
+-- name: read_statement
+SELECT closed_at, lines FROM statements WHERE tenant = :tenant AND month = :month
+
+-- name: closed_until
+-- How far the books of a tenant's shard are closed.
+SELECT closed_until FROM billing_shards WHERE shard = :shard
+
+-- name: tenant_created_at
+SELECT created_at FROM tenants WHERE id = :tenant

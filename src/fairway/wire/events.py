@@ -1,0 +1,72 @@
+"""A tenant's log of events on the wire, and what is asked for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from fairway.wire.doc import doc
+from fairway.wire.messages import JobType
+
+Position = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+SubscriptionName = Annotated[str, Meta(min_length=1, max_length=64)]
+Names = Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=50)]
+
+
+class EventView(Struct, kw_only=True):
+    """One thing that happened. Small facts only: no payload, no result, no text of an error."""
+
+    position: Annotated[int, doc("1, 2, 3 … in your own log, without gaps.")]
+    at: Annotated[datetime, doc("When it happened, by the store's clock.")]
+    kind: Annotated[str, doc("Such as job.succeeded or circuit.opened.")]
+    job: Annotated[str | None, doc("The job that it is about, if it is about one.")]
+    subject: Annotated[str, doc("What it is about: the job's type, a pool, a job.")]
+    data: Annotated[
+        dict[str, Any],
+        doc("Those of state, attempt, pool, ran_ms, due_at, detail (a sentence) that there are."),
+    ]
+
+
+class EventList(Struct, kw_only=True):
+    """Some events in order, and where to look on."""
+
+    events: Annotated[list[EventView], doc("Oldest first; with `order=newest` the other way.")]
+    cursor: Annotated[
+        int,
+        doc(
+            "How far was looked: ask on with it as `after`. It moves even where the filters let"
+            " nothing through, and stays where it was at the end of the log."
+        ),
+    ]
+    trimmed_to: Annotated[
+        int, doc("Positions up to this one are gone, past their retention; 0 for none.")
+    ]
+
+
+class EventSettings(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is written to your log beside the notices of the platform."""
+
+    job_events: Annotated[
+        bool, doc("What becomes of every job that you submit from now on: job.accepted and so on.")
+    ]
+
+
+class SocketKey(Struct, forbid_unknown_fields=True):
+    """The first message on a socket that was opened without a key."""
+
+    authorize: Annotated[str, doc("Your API key.")]
+
+
+class SocketRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a client asks for on a socket: one of `subscribe` and `unsubscribe`."""
+
+    subscribe: Annotated[SubscriptionName | None, doc("A name of your own for it.")] = None
+    unsubscribe: Annotated[SubscriptionName | None, doc("The name of one that is to end.")] = None
+    after: Annotated[Position | None, doc("Where to begin; left out: from now on.")] = None
+    kinds: Annotated[Names, doc("Kinds of events; `job.*` is all that begin so.")] = []
+    types: Annotated[
+        list[JobType], Meta(max_length=50), doc("Job types: events about them and their jobs.")
+    ] = []
+    job: Annotated[str | None, doc("Events of this job alone.")] = None

@@ -1,0 +1,30 @@
+"""`fairway webhooks` against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.api.house import House
+from tests.cli.program import Ended, fairway
+
+
+def test_a_life_of_webhooks(house: House, tmp_path: Path) -> None:
+    _, key = house.new_tenant()
+
+    def say(*words: str) -> Ended:
+        return fairway(
+            tmp_path, "webhooks", *words, FAIRWAY_URL=house.url, FAIRWAY_API_KEY=key, TZ="UTC"
+        )
+
+    made = say("add", "https://93.184.216.34/hook", "--kinds", "circuit.*")
+    id_, secret, _ = made.out.splitlines()
+    assert secret.startswith("secret: whsec_")
+    assert say("change", id_, "--no-enabled").status == 0
+    listed = say("ls").out
+    assert id_ in listed
+    assert "whsec_" not in listed
+    sent = say("test", id_).out.strip()
+    assert sent in say("deliveries", id_).out
+    assert "On their way: 0." in say("replay", id_, "--since", "1h").out
+    refused = say("add", "https://10.0.0.1/")
+    assert (refused.status, "public internet" in refused.err) == (1, True)
