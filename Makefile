@@ -35,7 +35,7 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 2 --reruns-delay 1
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 3 --reruns-delay 8
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
 	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py

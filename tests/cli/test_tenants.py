@@ -75,18 +75,19 @@ def test_a_pause_and_its_end(run: Run, acme: tuple[str, str], job: str) -> None:
 
 
 def test_a_pause_of_every_tenant_is_asked_for(run: Run, acme: tuple[str, str]) -> None:
-    wrong = sentence(run("pause", "typ=cli.other"))
+    other = f"cli.other-{secrets.token_hex(4)}"  # a try that was cut short leaves its pause
+    wrong = sentence(run("pause", f"typ={other}"))
     assert wrong == "There is no field 'typ'; there are tenant, type, pool."
-    asked = sentence(run("pause", "type=cli.other"))
-    assert asked.startswith("This holds type=cli.other of every tenant.")
-    done = run("pause", "type=cli.other", "--yes").out
+    asked = sentence(run("pause", f"type={other}"))
+    assert asked.startswith(f"This holds type={other} of every tenant.")
+    done = run("pause", f"type={other}", "--yes").out
     paused, warning = done.splitlines()
-    assert paused == "Paused: tenant=(every one) type=cli.other"
-    assert warning.startswith("No job type 'cli.other' is known now: look twice at its name.")
-    assert run("resume", "type=cli.other").status == 0
-    mine = run("pause", "type=cli.other", "--mine").out
-    assert mine.startswith(f"Paused: tenant={acme[0]} type=cli.other\n")
-    assert run("resume", "type=cli.other", FAIRWAY_OPERATOR_KEY="").status == 0
+    assert paused == f"Paused: tenant=(every one) type={other}"
+    assert warning.startswith(f"No job type {other!r} is known now: look twice at its name.")
+    assert run("resume", f"type={other}").status == 0
+    mine = run("pause", f"type={other}", "--mine").out
+    assert mine.startswith(f"Paused: tenant={acme[0]} type={other}\n")
+    assert run("resume", f"type={other}", FAIRWAY_OPERATOR_KEY="").status == 0
 
 
 def test_what_there_is_is_shown(run: Run) -> None:

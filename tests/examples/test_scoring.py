@@ -125,7 +125,7 @@ async def _job(http: httpx2.AsyncClient, here: Town, job: str) -> dict[str, Any]
     """The application as the platform sees it, once its job has ended."""
     keys = json.loads((here.folder / "data" / "client.json").read_text())
     headers = {"authorization": f"Bearer {keys['api_key']}"}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             reply = await http.get(f"{keys['url']}/v1/jobs/{job}", headers=headers)
             view: dict[str, Any] = reply.json()

@@ -87,11 +87,11 @@ async def test_the_time_limit_is_told_from_a_timeout_of_the_handlers() -> None:
 
 async def test_the_time_limit_holds_for_threads() -> None:
     def slow() -> None:
-        time.sleep(0.5)
+        time.sleep(1.5)
 
     begun = time.monotonic()
     assert (await run(slow, timeout_seconds=0.05)).failure is FailureClass.TIMEOUT
-    assert time.monotonic() - begun < 0.4
+    assert time.monotonic() - begun < 1.4
 
 
 async def test_exit_and_stray_cancellation_are_failures() -> None:

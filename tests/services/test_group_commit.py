@@ -164,7 +164,7 @@ async def test_drain_does_not_wait_for_the_linger_of_what_lingers(disk: Disk) ->
     group.add(3)
     await turn()
     assert disk.groups == [], "they linger"
-    await asyncio.wait_for(group.drain(), 10)
+    await asyncio.wait_for(group.drain(), 30)
     assert disk.groups == [[1, 2, 3]]
     assert group.jobs_waiting == 0
 

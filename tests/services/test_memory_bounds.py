@@ -71,7 +71,7 @@ def hand_jobs(hand: Hand) -> list[str]:
 async def until_heard(hand: Hand, leases: list[Lease], words: list[Word]) -> None:
     """As a worker: it says what is not heard of when it is asked who it is."""
     unheard = {word.n: word for word in words}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while unheard:
             news = await hand.say(wait_seconds=0.1)
             if news is None:

@@ -52,7 +52,7 @@ async def test_a_job_is_there_when_the_transaction_commits(
         assert await waiting(owner, acme) == []
         assert heard.empty()
         await transaction.commit()
-        await asyncio.wait_for(heard.get(), 10)
+        await asyncio.wait_for(heard.get(), 30)
     assert ids == sorted(ids), "the order in which they were handed in"
     assert await waiting(owner, acme) == ids
     assert {parse_job_id(one) for one in ids} == set(ids)

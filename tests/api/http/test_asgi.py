@@ -23,7 +23,7 @@ async def test_a_huge_body_is_refused_before_it_is_read(
     key = tenant.headers["authorization"]
     head = f"POST /v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: {key}\r\n"
     writer.write(f"{head}content-length: 1000000000\r\n\r\n".encode())
-    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 5)
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 30)
     writer.close()
     assert answer.startswith(b"HTTP/1.1 413")
 
@@ -48,7 +48,7 @@ async def test_a_body_that_drips_is_cut_off(
         yield b'{"type":'
         await is_over.wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         posting = asyncio.create_task(tenant.post("/v1/jobs", content=dripping()))
         await asyncio.wait({posting}, timeout=1)
         is_over.set()

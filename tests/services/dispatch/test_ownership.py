@@ -48,7 +48,7 @@ async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
 
 
 async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
-    settings = replace(QUICK, term_seconds=5.0, adoption_seconds=0.05)
+    settings = replace(QUICK, term_seconds=120.0, adoption_seconds=0.05)
     async with platform_on(database_url, settings) as first:
         await until(lambda: owns_all(first))
         second = await Platform.prepare(database_url, settings, SystemClock(), no_peers)
@@ -56,7 +56,7 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
     second.loops["ownership"].wake()
     began = time.monotonic()
     await until(lambda: owns_all(second))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60
     await second.stop()
 
 

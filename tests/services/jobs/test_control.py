@@ -112,7 +112,7 @@ async def test_a_cancellation_of_a_run_that_nobody_knows_ends_soon(
     hand = Hand(platform, medium=1)
     (lease,) = await hand.take()
     platform.dispatcher.not_written(lease)  # the memory lost it, the store did not
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(30):
         with pytest.raises(Unavailable):
             await platform.control.cancel(tenant.id, job)
     hand.names_all = True

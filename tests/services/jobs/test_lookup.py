@@ -61,10 +61,10 @@ async def test_progress_is_seen_and_changes_the_version(platform: Platform, tena
     hand = Hand(platform)
     (lease,) = await hand.take()
     before = await sight(platform, tenant, job)
-    waiting = wait(platform, tenant, job, 5, before.version)
+    waiting = wait(platform, tenant, job, 60, before.version)
     await asyncio.sleep(0.02)
     await hand.say(running=[holding(lease)._replace(progress=b'{"done":1}')])
-    after = await asyncio.wait_for(waiting, 2)
+    after = await asyncio.wait_for(waiting, 30)
     assert after.progress == b'{"done":1}'
     assert after.version != before.version
 

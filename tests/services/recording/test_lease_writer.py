@@ -110,7 +110,7 @@ async def test_a_run_whose_lease_is_refused_later_is_stopped(
         hand = Hand(platform, short=1)
         (lease,) = await hand.take()
         revoked: list[str] = []
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(30):
             while not revoked:
                 news = await hand.say(wait_seconds=0.2)
                 assert news is not None

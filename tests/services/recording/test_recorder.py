@@ -128,7 +128,7 @@ async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledge
     await freeze(platform)
     platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     platform.dispatcher.close_shard(ShardId(0))
-    await asyncio.wait_for(platform.recorder.drain(), 2)
+    await asyncio.wait_for(platform.recorder.drain(), 30)
     session = platform.dispatcher.sessions[hand.key]
     assert (session.recorded, session.refused) == ([], [])
     assert not (await stored(platform, job))[0].is_final
@@ -146,7 +146,7 @@ async def test_parts_of_a_group_are_not_acknowledged_after_the_term_is_lost(
         platform.dispatcher.succeeded([End(one, n, 10, b"1") for n, one in enumerate(leases)])
         await asyncio.sleep(0.1)
         platform.dispatcher.close_shard(ShardId(0))
-        await asyncio.wait_for(platform.recorder.drain(), 5)
+        await asyncio.wait_for(platform.recorder.drain(), 30)
     session = platform.dispatcher.sessions[hand.key]
     assert (session.recorded, session.refused) == ([], [])
     for job in jobs:
@@ -183,7 +183,7 @@ async def test_what_is_dropped_with_its_term_may_be_reported_again(
         assert session.recording == {1, 2}
         platform.dispatcher.close_shard(ShardId(0))
         session.greeted = True  # it said hello before the lanes looked again
-        await asyncio.wait_for(platform.recorder.drain(), 5)
+        await asyncio.wait_for(platform.recorder.drain(), 30)
     assert (session.recording, session.recorded, session.refused) == (set(), [], [])
     assert not session.greeted
 

@@ -147,7 +147,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     await asyncio.sleep(0.5)
     assert not writing.done()
     table.bad = {many[3], many[7]}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         parts = await writing
     assert {part.start for part in parts if isinstance(part, RowRefused)} == table.bad
     assert sorted(table.written) == sorted(set(many) - table.bad)

@@ -200,7 +200,7 @@ async def test_a_run_that_cannot_be_stopped_now_stops_no_schedule(
             "UPDATE jobs SET state = 2, epoch = 9, started_at = now(),"
             " session = gen_random_uuid(), token = gen_random_uuid()"
         )
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(30):
         ticker = await tick_again(platform, key)
         await ticker.cancel_runs(0)
         assert [job["state"] for job in await jobs(platform)] == [State.RUNNING]

@@ -44,7 +44,7 @@ async def test_a_lease_that_its_worker_never_names_is_given_out_again(database_u
         kept, dropped = await hand.take(2)
         came: list[Lease] = []
         revoked: list[str] = []
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(30):
             while not came:
                 leases, stopped = await name(hand, kept)
                 came += leases

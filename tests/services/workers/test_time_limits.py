@@ -42,7 +42,7 @@ async def platform(database_url: str) -> AsyncIterator[Platform]:
 
 async def revoked_at(hand: Hand) -> list[str]:
     """What a worker that only beats is told to stop."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             news = await hand.say(wait_seconds=0.1)
             assert news is not None

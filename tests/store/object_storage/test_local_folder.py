@@ -44,7 +44,7 @@ def parts(root: Path) -> list[Path]:
 
 async def no_parts(root: Path) -> None:
     """What is given up is removed by a thread, a moment later."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while parts(root):  # noqa: ASYNC110  # a thread removes them and tells nobody
             await asyncio.sleep(0.005)
 

@@ -102,7 +102,7 @@ async def test_a_large_result_is_written_beside_the_loop_and_waited_for(
     assert not waiting.done()
     assert large_files(tmp_path) == 0
     may_write.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await waiting
     assert large_files(tmp_path) == 1
     book.heard([1])

@@ -41,7 +41,7 @@ async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
         for refused in (["b"], ["b"], []):
             one.greeted(ExchangeReply(refused_types=refused), TYPES, LIMITS)
             if refused:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     await asked.wait()
                 asked.clear()
     told = [line for line in lines if "refused" in line["event"]]
