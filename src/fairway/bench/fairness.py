@@ -73,7 +73,7 @@ async def measure(scale: float) -> tuple[dict[str, float], list[Shares], list[Sp
         protected = await sharing.reserved_and_floor(16 * scale)
         figures |= protected._asdict()
     with part("neighbours"):
-        turns = await neighbours.waits(40 * scale, int(1_000_000 * scale), int(100_000 * scale))
+        turns = await neighbours.waits(12 * scale, int(1_000_000 * scale), int(100_000 * scale))
         figures["victim_p99_ratio"] = turns.victim_ratio
         figures["free_burst_p99_ratio"] = turns.free_burst_ratio
         figures |= {f"victim_p99_{name}": ms for name, ms in turns.medians()._asdict().items()}

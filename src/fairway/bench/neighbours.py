@@ -31,7 +31,7 @@ VICTIM, NOISY = 0, 1
 PER_SECOND = 120.0  # few of the pool, and enough for a p99
 LEARN_SECONDS = 14.0
 SETTLE_SECONDS = 8.0  # a worker that comes has a hundred thousand tenants read anew
-TURNS = 5
+TURNS = 7
 
 
 class Waits(NamedTuple):
@@ -58,8 +58,8 @@ class Turns(NamedTuple):
         return Waits(*map(median, zip(*self.kept, strict=True)))
 
 
-async def waits(seconds: float, flood_jobs: int, free_tenants: int) -> Turns:
-    """Each platform for so many seconds in all."""
+async def waits(turn_seconds: float, flood_jobs: int, free_tenants: int) -> Turns:
+    """Each platform for so many seconds in each turn."""
     async with AsyncExitStack() as stack:
         platforms = [await stack.enter_async_context(_served(free_tenants)) for _ in Waits._fields]
         _, with_neighbour, with_free_burst = platforms
@@ -69,7 +69,7 @@ async def waits(seconds: float, flood_jobs: int, free_tenants: int) -> Turns:
         await _burst(with_free_burst, free_tenants)
 
         async def turn() -> Waits:
-            return Waits(*[await _pickup_p99_ms(one, seconds / TURNS) for one in platforms])
+            return Waits(*[await _pickup_p99_ms(one, turn_seconds) for one in platforms])
 
         return Turns(*await undisturbed(turn, TURNS))
 
