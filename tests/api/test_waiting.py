@@ -104,7 +104,8 @@ async def test_guessing_keys_is_slowed_and_shuts_nobody_out(
     _, key = strict.new_tenant()
     strict.inside(lambda platform: platform.directory.refresh())  # the key is in memory
     async with strict.caller() as nobody:
-        replies, began = [], time.monotonic()
+        replies: list[httpx2.Response] = []
+        began = time.monotonic()
         while not any(reply.status_code == 429 for reply in replies[-GUESSES_AT_ONCE:]):
             replies += [await _guess(nobody, len(replies) + one) for one in range(GUESSES_AT_ONCE)]
         allowed = GUESSES_AT_ONCE + 1 + GUESSES_PER_SECOND * (time.monotonic() - began)
