@@ -63,6 +63,8 @@ FOR_ALL = {
     "forget_runs": "runs of schedules recorded long ago",
     "drop_finished_checkpoints": "of jobs that are over",
     "forget_usage": "hours of long ago",
+    "forget_minutes": "history of long ago",
+    "forget_hours": "history of long ago",
     # Months are closed for a whole shard, and every server knows whom spend caps hold.
     "tenants_to_state": "who gets a statement; each is made by name",
     "caps_after": "whose spending to look at; each is moved by name",

@@ -97,6 +97,9 @@ OF_NO_SHARD = (
     "statements",
     "prices",
     "spend_caps",
+    # What servers counted and saw.
+    "minutes",
+    "sights",
 )
 
 

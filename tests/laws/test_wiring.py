@@ -28,6 +28,7 @@ DATA = {
     "services/sessions/": {"lease", "session"},
     "core/pool_classifier.py": {"record", "self.record_of(type_id, pool)"},
     "core/failure/sliding_window.py": {"last"},
+    "core/insight/activity.py": {"cell", "cell.pool", "tally"},
     # records that their own module makes, keeps and throws away
     "api/http/protocol.py": {"connection", "self.cycle"},
     "sdk/client/handle.py": {"patience"},

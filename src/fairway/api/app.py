@@ -35,6 +35,7 @@ from fairway.api.http.asgi import (
     send_problem,
 )
 from fairway.api.http.page_streams import page_slots
+from fairway.api.insight.views import OverviewText
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
@@ -150,6 +151,7 @@ class _ColdRoutes(Starlette):
         self.state.pages = page_slots()
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = health.MetricsText(platform.metrics)
+        self.state.overview_text = OverviewText(platform)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

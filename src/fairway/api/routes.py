@@ -12,6 +12,7 @@ from types import ModuleType
 from fairway.api.billing import prices, spend_caps, statements, usage
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events import event_log, socket, stream
+from fairway.api.insight import history, live, overview
 from fairway.api.jobs import (
     bulk_actions,
     dead_letters,
@@ -94,6 +95,11 @@ GROUPS = (
         "Usage and prices",
         "What was used, what a month came to, what may be spent. A tenant's or an operator's key.",
         (usage, statements, prices, spend_caps),
+    ),
+    Group(
+        "Insight",
+        "The platform as it is, live, and as it was. An operator's key, or a tenant's for its own.",
+        (overview, live, history),
     ),
     Group(
         "Workers",

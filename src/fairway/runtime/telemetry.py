@@ -22,12 +22,14 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
+from fairway.core.insight.activity import Activity
 from fairway.core.redaction import HIDDEN, Redaction
 from fairway.runtime.clock import Clock
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.log_options import LogOptions
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+LONG_SECONDS = (*SECONDS, 300, 1800, 7200, 43200)
 TYPES_MAX = 500  # job types with a label of their own
 OTHER_TYPES = "other"
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -90,6 +92,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.by_type = CollectorRegistry()  # what names job types: not for everybody
+        self.activity = Activity()  # by pool, type and tenant: for insight, and in no registry
         r: dict[str, Any] = {"registry": self.registry}
         self.accepted = Counter(
             "fairway_jobs_accepted_total", "Jobs on disk and answered 202.", **r
@@ -99,6 +102,10 @@ class Metrics:
         self.recorded = Counter(
             "fairway_outcomes_recorded_total", "Outcomes on disk.", ["outcome"], **r
         )
+        self.retried = Counter(
+            "fairway_runs_retried_total", "Runs that failed and are tried again.", ["pool"], **r
+        )
+        self.dead = Counter("fairway_dead_letters_total", "Jobs that died.", ["pool"], **r)
         self.fenced = Counter(
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
@@ -149,6 +156,22 @@ class Metrics:
             SECONDS,
         )
         self.registry.register(self.pickup)
+        self.end_to_end = BulkHistogram(
+            "fairway_end_to_end_seconds",
+            "From when a job was due to its recorded end; sampled when busy.",
+            LONG_SECONDS,
+        )
+        self.registry.register(self.end_to_end)
+        self.tenants_waiting = Gauge(
+            "fairway_tenants_waiting", "Tenants whose share was looked at.", ["pool"], **r
+        )
+        self.share_ratio = Gauge(
+            "fairway_share_received_ratio",
+            "Slot-time received over entitled, of tenants with jobs that wait; the least, the"
+            " median. 1 when nobody waits.",
+            ["pool", "of"],
+            **r,
+        )
 
     def _add_troubles(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}

@@ -33,6 +33,8 @@ from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import Events
+from fairway.services.insight.insight import Insight
+from fairway.services.insight.run_tally import RunTally
 from fairway.services.jobs.bulk_actions import BulkActions
 from fairway.services.jobs.bulk_runner import BulkRunner
 from fairway.services.jobs.control import Control
@@ -158,7 +160,24 @@ class Platform:
             OutboundPorts(self.events.settings.turn_on, self.audit_log),
             cluster.shard_count,
         )
+        self._join_insight()
         self.loops = self.wakeups.loops(self._steps(), clock)
+
+    def _join_insight(self) -> None:
+        """What people see of all this: one look for metrics and read model."""
+        self.insight = Insight(
+            self.database,
+            self.dispatcher,
+            self.fair_share_loop,
+            self.directory,
+            self.metrics,
+            self.store_clock,
+            server=self.ownership.server_name,
+            shard_count=self.cluster.shard_count,
+        )
+        look = self.insight.board.look
+        gauges = Gauges(self.dispatcher, self.metrics, self.store_clock, look)
+        self._insight_steps = {"gauges": gauges.run_once, **self.insight.steps()}
 
     def _join_storage(self) -> None:
         """Where large data lies."""
@@ -182,6 +201,7 @@ class Platform:
         self.type_names = TypeNames(self.database)
         self.lateness = LatenessCheck(self.type_names, self.store_clock, self.metrics)
         self.run_times = RunTimes(self.pools, self.store_clock, self.clock)
+        tally = RunTally(self.pools, self.metrics, self.store_clock, self.run_times.observe)
         engine = Engine(
             self.database,
             self.settings,
@@ -193,7 +213,7 @@ class Platform:
             EnginePorts(
                 drop_expired=self.lateness.drop_expired,
                 keep_result=self.large_payloads.keep_result,
-                on_ends=self.run_times.observe,
+                on_ends=tally.observe,
                 on_scheduled=self.wakeups.of("promoter"),
                 on_restrained=self.wakeups.of("restraints"),
                 want_reads=self.wakeups.of("refiller"),
@@ -511,8 +531,8 @@ class Platform:
             "waits": self.job_waits.run_once,
             "slow statements": self.slow_statements.run_once,
             **self.outbound.steps,
-            "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
             **self.billing.steps(),
+            **self._insight_steps,
         }
 
     def _deleted_tenants(self) -> DeletedTenants:
@@ -544,6 +564,7 @@ class Platform:
         self.watchers.close()
         self.log_watchers.close()
         self.events.tails.close()
+        self.insight.board.close()
         for session in self.dispatcher.all_sessions():
             session.wake()
 
@@ -554,6 +575,7 @@ class Platform:
             async with asyncio.timeout(STOP_SECONDS_MAX):
                 await shutdown.write_the_rest(self.submissions.drain(), self.recorder.drain())
                 await self._stop_loops()
+                await self.insight.minutes.close()
                 await self.ownership.resign()  # unless that is done already
                 await self.ownership.close()
         except DISCONNECTED as error:

@@ -589,6 +589,65 @@ CREATE TABLE spend_caps (
     CONSTRAINT what_is_reached_has_its_time CHECK ((stage >= 2) = (reached_at IS NOT NULL))
 );
 
+-- ------------------------------------------------------------------------------------------------
+-- What servers saw
+-- ------------------------------------------------------------------------------------------------
+
+-- What one server counted in a minute, of a pool (kind 1), a job type (2), a tenant (3) or a tenant's type (4). A tenant
+-- of 0 is everybody, a type without a name all that have no line of their own.
+CREATE TABLE insight_minutes (
+    kind       smallint    NOT NULL,
+    tenant     int         NOT NULL,
+    name       text        NOT NULL,
+    at         timestamptz NOT NULL,                      -- the beginning of the minute
+    server     text        NOT NULL,
+    accepted   bigint      NOT NULL,
+    started    bigint      NOT NULL,
+    succeeded  bigint      NOT NULL,
+    failed     bigint      NOT NULL,
+    retried    bigint      NOT NULL,
+    dead       bigint      NOT NULL,
+    queued     bigint,                                    -- NULL, as in the next: not known
+    running    bigint,
+    slots      bigint,
+    oldest_ms  bigint,
+    pickup     int[]       NOT NULL,                      -- counts by bucket (core/insight/buckets.py)
+    run        int[]       NOT NULL,
+    PRIMARY KEY (kind, tenant, name, at, server)
+);
+CREATE INDEX insight_minutes_at ON insight_minutes (at);
+
+-- The same, added up by the hour. Levels are sums over the minutes that have their bit set.
+CREATE TABLE insight_hours (
+    kind       smallint    NOT NULL,
+    tenant     int         NOT NULL,
+    name       text        NOT NULL,
+    at         timestamptz NOT NULL,
+    server     text        NOT NULL,
+    minutes    bigint      NOT NULL,
+    accepted   bigint      NOT NULL,
+    started    bigint      NOT NULL,
+    succeeded  bigint      NOT NULL,
+    failed     bigint      NOT NULL,
+    retried    bigint      NOT NULL,
+    dead       bigint      NOT NULL,
+    queued     bigint,
+    running    bigint,
+    slots      bigint,
+    oldest_ms  bigint,
+    pickup     int[]       NOT NULL,
+    run        int[]       NOT NULL,
+    PRIMARY KEY (kind, tenant, name, at, server)
+) WITH (fillfactor = 70);
+CREATE INDEX insight_hours_at ON insight_hours (at);
+
+-- What each server saw last, as JSON text.
+CREATE TABLE insight_servers (
+    server   text        PRIMARY KEY,
+    told_at  timestamptz NOT NULL,
+    sight    bytea       NOT NULL
+) WITH (fillfactor = 50);
+
 -- Where tenants want their events sent, and every event on its way there.
 CREATE TABLE webhooks (
     shard             int         NOT NULL,
@@ -732,6 +791,8 @@ ALTER TABLE audit                ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_hours          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE statements           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE spend_caps           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE insight_minutes      ENABLE ROW LEVEL SECURITY;
+ALTER TABLE insight_hours        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE webhooks             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE webhook_deliveries   ENABLE ROW LEVEL SECURITY;
 
@@ -763,6 +824,8 @@ CREATE POLICY of_tenant ON audit               USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON usage_hours         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON statements          USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON spend_caps          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON insight_minutes     USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON insight_hours       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON webhooks            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON webhook_deliveries  USING (tenant = current_tenant());
 

@@ -10,6 +10,7 @@ from tests.core.backlog.test_backlog import START_MS, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
@@ -78,3 +79,16 @@ def test_what_the_store_counted_is_no_less_than_what_is_here() -> None:
     assert backlog.counts.depth(TenantId(9), POOLS) == 0, "nothing of that tenant is here"
     backlog.counts.counted({(TenantId(1), PoolId(1)): 1})
     assert backlog.counts.depth(TenantId(1), POOLS) == 3
+
+
+def test_jobs_of_whom_nothing_may_start_are_told_apart() -> None:
+    of = [(1, 1)] * 3 + [(2, 1)] * 2 + [(2, 2)]
+    backlog, _ = backlog_of([(n, 0, 1, tenant, type_) for n, (tenant, type_) in enumerate(of)])
+    holds = Holds([Hold(TenantId(1)), Hold(TenantId(2), TypeId(1))])
+    backlog.runnable.set_holds(holds)
+    found = Survey(holds)
+    exhaust(backlog.counts.surveying(found))
+    assert found.held == {(PoolId(1), PAUSED): 3}, "of the other tenant something can start"
+    assert sorted(found.deepest) == [(3, TenantId(1), PoolId(1)), (3, TenantId(2), PoolId(1))]
+    assert backlog.counts.oldest_ms(PoolId(1), TenantId(1)) is None
+    assert backlog.counts.oldest_ms(PoolId(1), TenantId(2)) is not None

@@ -132,11 +132,19 @@ def _responses(operation: Endpoint) -> Node:
     good: Node = {}
     for reply in operation.replies:
         status, node = str(reply.status), _reply(reply)
-        if status in good:  # the same in another form
-            good[status]["content"] |= node["content"]
+        if status in good:  # the same in another form, or for another caller
+            _join(good[status]["content"], node["content"])
         else:
             good[status] = node
     return good | _problems(operation)
+
+
+def _join(content: Node, more: Node) -> None:
+    for media, node in more.items():
+        if media in content:
+            content[media]["schema"] = {"oneOf": [content[media]["schema"], node["schema"]]}
+        else:
+            content[media] = node
 
 
 def _reply(reply: Reply) -> Node:

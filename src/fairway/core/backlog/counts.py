@@ -5,22 +5,42 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from heapq import heappush, heapreplace
 from itertools import chain
 
+from fairway.core.backlog.holds import Holds
 from fairway.core.backlog.streams import Stream
-from fairway.core.backlog.tenant_backlog import TenantBacklogs
+from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
 from fairway.core.ids import PoolId, TenantId
 from fairway.core.job import due_ms_of
 from fairway.core.time_slices import in_steps
+
+DEEPEST_MAX = 200  # queues that are told by name
+STREAMS_IN_PASSING = 100
 
 
 class Survey:
     """What waits, by pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Holds | None = None) -> None:
+        self.holds = holds or Holds()  # whatever keeps jobs from starting
         self.depth: dict[PoolId, int] = defaultdict(int)
         # at the head of a window
         self.oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
+        # By pool and reason: of tenants of which nothing can start; so many at least.
+        self.held: dict[tuple[PoolId, str], int] = defaultdict(int)
+        self.parked: dict[PoolId, int] = defaultdict(int)  # jobs that wait for a place under a key
+        self.deepest: list[tuple[int, TenantId, PoolId]] = []  # a heap of the longest queues
+
+    def note(self, pool: PoolId, tenant: TenantId, backlog: TenantBacklog) -> None:
+        self.depth[pool] += backlog.depth
+        self.parked[pool] += backlog.parked
+        if not backlog.depth:
+            return
+        if len(self.deepest) < DEEPEST_MAX:
+            heappush(self.deepest, (backlog.depth, tenant, pool))
+        elif backlog.depth > self.deepest[0][0]:
+            heapreplace(self.deepest, (backlog.depth, tenant, pool))
 
 
 class BacklogCounts:
@@ -56,14 +76,35 @@ class BacklogCounts:
         if (backlog := self._tenants.get(pool_tenant)) is None:
             return
         pool, oldest_ms = pool_tenant[0], found.oldest_ms
-        found.depth[pool] += backlog.depth
+        found.note(pool, pool_tenant[1], backlog)
         if not backlog.ready:
             yield 1
+            if found.holds and backlog.depth:
+                yield from self._survey_held(pool, backlog, found)
             return
         for stream in list(backlog.streams.values()):
             yield 1
             if stream.window:
                 oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
+
+    def _survey_held(self, pool: PoolId, backlog: TenantBacklog, found: Survey) -> Iterator[int]:
+        """All of its jobs are held if each of its streams is, and for the same reason."""
+        reasons = set()
+        for stream in list(backlog.streams.values()):
+            yield 1
+            hold = found.holds.on(stream.key)
+            reasons.add(None if hold is None else hold.reason)
+        if len(reasons) == 1 and (reason := reasons.pop()) is not None:
+            found.held[pool, reason] += backlog.depth
+
+    def oldest_ms(self, pool: PoolId, tenant: TenantId) -> int | None:
+        """Since when the tenant's oldest job waits, of those at hand; None: none is, or its
+        streams are too many to look at them in passing."""
+        backlog = self._tenants.get((pool, tenant))
+        if backlog is None or len(backlog.streams) > STREAMS_IN_PASSING:
+            return None
+        heads = [stream.window[0] for stream in backlog.streams.values() if stream.window]
+        return min(map(due_ms_of, heads), default=None)
 
     def counted(self, depths: dict[tuple[TenantId, PoolId], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""

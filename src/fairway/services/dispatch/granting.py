@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heapreplace
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import NO_EPOCH, PoolId, TenantId, TypeId, shard_of
+from fairway.core.insight.buckets import sample_step
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.pools import Pool, PoolTable
 from fairway.core.run.lease import next_epoch
@@ -179,8 +180,10 @@ class Granting:
             first = [one for one in new if not (one.job.epoch or one.job.limits)] if again else new
             session.outbox += first
             self._leases.write_later(first)
+        waits_ms = _waits_ms(new, self._clock.unix_ms())
         self._metrics.granted.labels(pool.name).inc(len(new))
-        self._metrics.pickup.observe_many(pool.name, _waits(new, self._clock.unix_ms()))
+        self._metrics.pickup.observe_many(pool.name, [ms / 1000 for ms in waits_ms])
+        self._metrics.activity.started([lease.job for lease in new], waits_ms)
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""
@@ -198,7 +201,7 @@ def _of(
     return lambda tenant: take(tenant) if tenant in tenants else None
 
 
-def _waits(leases: list[Lease], unix_ms: int) -> list[float]:
-    """Seconds from acceptance or due time to grant: every lease of a few, one in eight of many."""
-    step = 1 if len(leases) < 16 else 8
-    return [max(unix_ms - due_ms_of(lease.job), 0) / 1000 for lease in leases[::step]]
+def _waits_ms(leases: list[Lease], unix_ms: int) -> list[int]:
+    """From acceptance or due time to grant: of every lease of a few, of one in eight of many."""
+    step = sample_step(len(leases))
+    return [max(unix_ms - due_ms_of(lease.job), 0) for lease in leases[::step]]

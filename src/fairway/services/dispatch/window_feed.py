@@ -113,6 +113,14 @@ class WindowFeed:
         """Add what waits, a step at a time."""
         return self._backlog.counts.surveying(found)
 
+    def depth_in(self, pool: PoolId, tenant: TenantId) -> int:
+        """How many of a tenant's jobs wait in a pool."""
+        return self._backlog.counts.depth(tenant, (pool,))
+
+    def oldest_ms(self, pool: PoolId, tenant: TenantId) -> int | None:
+        """Since when the oldest of them waits, of those at hand."""
+        return self._backlog.counts.oldest_ms(pool, tenant)
+
     def jobs_held(self) -> int:
         return self._backlog.windows.jobs_held
 

@@ -1,14 +1,17 @@
 """Keeps the gauges of `/metrics` true: what waits, what runs, who is there.
 
-The look at what waits is cut into slices: a hundred thousand tenants must not hold up a grant.
+The look at what waits is cut into slices: a hundred thousand tenants must not hold up a grant. It
+is taken once for all who want it: whoever tells people of it is handed it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
 from fairway.core.backlog.counts import Survey
 from fairway.core.ids import PoolId
+from fairway.core.insight.look import Look
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_parts, step_by_step
 from fairway.runtime.telemetry import Metrics
@@ -19,10 +22,17 @@ REST_SECONDS = 2.0
 
 
 class Gauges:
-    def __init__(self, dispatcher: Dispatcher, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        metrics: Metrics,
+        clock: Clock,
+        on_look: Callable[[Look], Awaitable[None]],
+    ) -> None:
         self._dispatcher = dispatcher
         self._metrics = metrics
         self._clock = clock
+        self._on_look = on_look
 
     async def run_once(self, now_us: int) -> float:
         metrics, dispatcher = self._metrics, self._dispatcher
@@ -37,13 +47,15 @@ class Gauges:
             metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
         metrics.workers.set(len(dispatcher.all_sessions()))
         metrics.window.set(dispatcher.windows().jobs_held())
-        for kind, count in (await self._restraints()).items():
+        restraints = await self._restraints()
+        for kind, count in restraints.items():
             metrics.restraints.labels(kind).set(count)
         metrics.shards.set(len(dispatcher.open_shards()))
+        await self._on_look(Look(waiting, running, slots, restraints, self._clock.unix_ms()))
         return effort.rest_seconds(REST_SECONDS)
 
     async def _survey(self) -> Survey:
-        found = Survey()
+        found = Survey(self._dispatcher.holds())
         await step_by_step(self._dispatcher.windows().surveying(found))
         return found
 

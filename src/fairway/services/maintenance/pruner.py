@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from fairway.core.ids import ShardId
+from fairway.core.insight.history import KEPT
 from fairway.core.retention import may_forget
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -23,6 +24,7 @@ from fairway.store import audit, flows, schedules, submissions, unique_jobs
 from fairway.store import bulk_actions as actions
 from fairway.store.billing import usage
 from fairway.store.connections.database import Connection, Database
+from fairway.store.insight import minutes, sights
 from fairway.store.schema import log_partitions, partition_retirement, partitions
 from fairway.store.webhooks import deliveries
 
@@ -135,6 +137,9 @@ class Pruner:
                 c, among=AUDIT_LOOK, kept=AUDIT_OF_TENANT_MAX, limit=ROWS_AT_ONCE
             ),
             lambda c: usage.forget_usage(c, usage_since, ROWS_AT_ONCE),
+            lambda c: minutes.forget_history(c, "minute", now - KEPT["minute"], ROWS_AT_ONCE),
+            lambda c: minutes.forget_history(c, "hour", now - KEPT["hour"], ROWS_AT_ONCE),
+            lambda c: sights.forget_sights(c),
         )
 
     async def _forget_runs(self, shard: ShardId) -> float:

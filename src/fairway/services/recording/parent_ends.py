@@ -68,6 +68,7 @@ class ParentEnds:
     def _due(self, end: End) -> list[QueuedJob]:
         children = end.children or NOTHING
         self._metrics.accepted.inc(len(children.jobs))
+        self._metrics.activity.accepted(children.jobs)
         if children.scheduled:
             self._on_scheduled()
         return [job for job in children.jobs if job.id not in children.scheduled]

@@ -235,6 +235,7 @@ class Outbox:
 
     def _announce(self, shard: ShardId, written: list[QueuedJob], later: set[JobId]) -> None:
         self._metrics.accepted.inc(len(written))
+        self._metrics.activity.accepted(written)
         self._dispatcher.arrived(shard, [job for job in written if job.id not in later])
         if later:
             self._submissions.wrote_for_later(shard)

@@ -277,6 +277,7 @@ class Submissions:
     def _announce(self, shard: ShardId, group: list[Submission], fresh: list[QueuedJob]) -> None:
         """Tell the shard's owner what is on disk now."""
         self._metrics.accepted.inc(len(fresh))
+        self._metrics.activity.accepted(fresh)
         if scheduled := scheduled_in(group):
             fresh = [job for job in fresh if job.id not in scheduled]
             self.wrote_for_later(shard)

@@ -1,0 +1,88 @@
+"""How the platform is, in a word and with reasons; how soon a queue is empty; how near its bend.
+
+Every rule here is a function of what is seen. What is unknown gives no reason.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from fairway.core.insight.sight import PoolSight, ServerSight
+
+Status = Literal["ok", "warning", "critical"]
+
+BUSY, FULL = 0.8, 0.95  # parts of the slots in use
+FAR_OVER_SLO = 10.0  # times
+_RANKS: dict[Status, int] = {"ok": 0, "warning": 1, "critical": 2}
+
+
+class HealthReason(NamedTuple):
+    code: str
+    severity: Status
+    text: str
+    link: str
+
+
+class Health(NamedTuple):
+    status: Status
+    reasons: list[HealthReason]
+
+
+def utilisation(running: int, slots: int) -> float | None:
+    """None without slots: that is not idle, and not full."""
+    return min(running / slots, 1.0) if slots else None
+
+
+def drain_seconds(queued: int, falling: float | None) -> float | None:
+    """Until nothing waits, if the queue goes on falling like this; None: never, or not known."""
+    if not queued:
+        return 0.0
+    return queued / falling if falling is not None and falling > 0 else None
+
+
+def is_near_knee(pool: PoolSight) -> bool:
+    """Whether a little more work would make everybody wait: nearly all slots are in use, or many
+    are and jobs wait half as long as they may."""
+    used = utilisation(pool.running, pool.slots)
+    if used is None or not pool.queued:
+        return False
+    waits_long = pool.oldest_ms is not None and pool.oldest_ms >= 500 * pool.slo_seconds
+    return used >= FULL or (used >= BUSY and waits_long)
+
+
+def health_of(seen: ServerSight, shards_total: int) -> Health:
+    found: list[HealthReason] = []
+    missing = shards_total - seen.shards_owned
+    if missing > 0:
+        text = f"{missing} of {shards_total} shards have no owner: their jobs do not start."
+        found.append(HealthReason("SHARD_WITHOUT_OWNER", "critical", text, "/ui/alarms"))
+    for pool in seen.pools:
+        found += _of_pool(pool)
+    if circuits := seen.restraints.get("circuit"):
+        text = f"Open circuits: {circuits}. Jobs that need what is away are parked."
+        found.append(HealthReason("CIRCUIT_OPEN", "warning", text, "/ui/restraints"))
+    found.sort(key=lambda one: -_RANKS[one.severity])
+    return Health(found[0].severity if found else "ok", found)
+
+
+def _of_pool(pool: PoolSight) -> list[HealthReason]:
+    if pool.queued and not pool.slots:
+        text = f"{pool.queued} jobs wait in the pool {pool.name}, and no worker serves it."
+        return [HealthReason("NO_WORKERS", "critical", text, "/ui/workers")]
+    found: list[HealthReason] = []
+    age = None if pool.oldest_ms is None else pool.oldest_ms / 1000
+    if age is not None and age > pool.slo_seconds:
+        text = (
+            f"The oldest job of the pool {pool.name} that could run has waited {age:.1f} s;"
+            f" {pool.slo_seconds:g} s are promised."
+        )
+        is_far = age > FAR_OVER_SLO * pool.slo_seconds
+        found.append(
+            HealthReason(
+                "OLDEST_AGE_OVER_SLO", "critical" if is_far else "warning", text, "/ui/pools"
+            )
+        )
+    if is_near_knee(pool):
+        text = f"The pool {pool.name} is nearly full: a little more work, and all of it waits."
+        found.append(HealthReason("NEAR_KNEE", "warning", text, "/ui/pools"))
+    return found

@@ -1,0 +1,44 @@
+"""One look at a server's memory, as whoever takes it hands it on to those who tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isinf
+from typing import NamedTuple
+
+from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.holds import PAUSED, SUSPENDED
+from fairway.core.ids import PoolId
+from fairway.core.insight.sight import HeldCounts
+
+CIRCUIT_OPEN = "circuit_open"
+
+
+class Look(NamedTuple):
+    waiting: Survey
+    running: Mapping[PoolId, int]  # slots in use
+    slots: Mapping[PoolId, int]
+    restraints: Mapping[str, int]
+    unix_ms: int  # when it ended
+
+    def oldest_age_ms(self, pool: PoolId) -> int | None:
+        """None: nothing waits that could run."""
+        oldest_ms = self.waiting.oldest_ms.get(pool)
+        if oldest_ms is None or isinf(oldest_ms):
+            return None
+        return max(self.unix_ms - round(oldest_ms), 0)
+
+    def held(self, pool: PoolId) -> HeldCounts:
+        """By what people do about it; whatever else holds jobs back is a throttle."""
+        counts = {"paused": 0, "circuit": 0, "throttled": self.waiting.parked.get(pool, 0)}
+        for (where, reason), jobs in self.waiting.held.items():
+            if where == pool:
+                counts[_KINDS.get(reason, "throttled")] += jobs
+        return HeldCounts(**counts)
+
+
+_KINDS = {PAUSED: "paused", SUSPENDED: "paused", CIRCUIT_OPEN: "circuit"}
+
+
+def is_throttle(reason: str) -> bool:
+    return reason not in _KINDS

@@ -1,0 +1,131 @@
+"""A minute of one server, as lines to be kept: by pool, job type, tenant, and a tenant's types.
+
+So many lines of a kind at most, those with the most to tell; all others are one line more. What is
+kept of an hour is the sum of its minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from enum import IntEnum
+from heapq import heappush, heappushpop
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+from fairway.core.ids import PoolId, TenantId, TypeId
+from fairway.core.insight.activity import OTHER_TENANT, OTHER_TYPE, Cells, JobCounts
+from fairway.core.insight.sight import Levels
+from fairway.core.time_slices import in_steps
+
+LINES_MAX = 200  # of job types, and of tenants
+TENANT_TYPES_MAX = 100
+
+
+class LineKind(IntEnum):
+    """What a line is about; the numbers are what the store keeps."""
+
+    POOL = 1
+    TYPE = 2
+    TENANT = 3
+    TENANT_TYPE = 4
+
+
+#: Pool, type, tenant; 0 where a line is not about one.
+Subject: TypeAlias = tuple[PoolId, TypeId, TenantId]
+NO_POOL = PoolId(0)
+OTHER: Subject = (NO_POOL, OTHER_TYPE, OTHER_TENANT)
+WORK = 10  # adding up a line is as much as looking at so many streams
+MOST = {
+    LineKind.TYPE: LINES_MAX,
+    LineKind.TENANT: LINES_MAX,
+    LineKind.TENANT_TYPE: TENANT_TYPES_MAX,
+}
+
+
+class ActivityLine(NamedTuple):
+    kind: LineKind
+    subject: Subject
+    counts: JobCounts
+    levels: Levels
+
+
+class Minute:
+    """What was counted, added up by what it is about."""
+
+    def __init__(self) -> None:
+        self.sums: dict[LineKind, dict[Subject, JobCounts]] = {kind: {} for kind in LineKind}
+        self.of_tenant: dict[tuple[TenantId, PoolId], JobCounts] = {}
+
+    def adding(self, cells: Cells) -> Iterator[None]:
+        """Add these, a step at a time."""
+        return in_steps(self._add(subject, cell) for subject, cell in cells.items())
+
+    def _add(self, subject: Subject, cell: JobCounts) -> int:
+        pool, type_, tenant = subject
+        _sum(self.sums[LineKind.POOL], (pool, OTHER_TYPE, OTHER_TENANT)).add(cell)
+        _sum(self.sums[LineKind.TYPE], (NO_POOL, type_, OTHER_TENANT)).add(cell)
+        _sum(self.sums[LineKind.TENANT], (NO_POOL, OTHER_TYPE, tenant)).add(cell)
+        if type_ != OTHER_TYPE:
+            _sum(self.sums[LineKind.TENANT_TYPE], (NO_POOL, type_, tenant)).add(cell)
+        mine = self.of_tenant.get((tenant, pool))
+        if mine is None:
+            mine = self.of_tenant[tenant, pool] = JobCounts()
+        mine.add(cell)
+        return WORK
+
+    def telling(
+        self, levels: Mapping[tuple[LineKind, Subject], Levels], found: list[ActivityLine]
+    ) -> Iterator[None]:
+        """Add its lines, with what waited and ran at its end where that is known; in steps."""
+        return in_steps(chain.from_iterable(self._tell(kind, levels, found) for kind in LineKind))
+
+    def _tell(
+        self,
+        kind: LineKind,
+        levels: Mapping[tuple[LineKind, Subject], Levels],
+        found: list[ActivityLine],
+    ) -> Iterator[int]:
+        """The most active; the rest is one line, of nobody's. Of pairs it is left out."""
+        sums, most = self.sums[kind], MOST.get(kind)
+        for of, subject in levels:
+            if of is kind:
+                _sum(sums, subject)  # something waits, and nothing happened
+        named = [one for one in sums if one != OTHER]
+        if most is not None and len(named) > most:
+            named = yield from _largest(most, sums, named)
+        kept = set(named)
+        if kind is not LineKind.TENANT_TYPE and len(kept) < len(sums):
+            rest = JobCounts()
+            for subject, counts in sums.items():
+                if subject not in kept:
+                    rest.add(counts)
+                yield WORK
+            found.append(ActivityLine(kind, OTHER, rest, Levels()))
+        for subject in named:
+            level = levels.get((kind, subject), Levels())
+            found.append(ActivityLine(kind, subject, sums[subject], level))
+
+
+def _largest(
+    most: int, sums: Mapping[Subject, JobCounts], named: list[Subject]
+) -> Generator[int, None, list[Subject]]:
+    heap: list[tuple[int, Subject]] = []
+    for subject in named:
+        weighed = (_weight(sums[subject]), subject)
+        if len(heap) < most:
+            heappush(heap, weighed)
+        else:
+            heappushpop(heap, weighed)
+        yield 1
+    return [subject for _, subject in heap]
+
+
+def _weight(tally: JobCounts) -> int:
+    return tally.accepted + tally.started + tally.ended
+
+
+def _sum(sums: dict[Subject, JobCounts], subject: Subject) -> JobCounts:
+    found = sums.get(subject)
+    if found is None:
+        found = sums[subject] = JobCounts()
+    return found

@@ -1,0 +1,131 @@
+"""What one server sees at one moment, small enough to be told to the others every few seconds.
+
+And what all of them see together: jobs, slots and rates are added, ages are the greatest, times are
+merged as histograms. What a server did not say for a while is not part of it. Unknown is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from fairway.core.ids import TenantId
+from fairway.core.insight.buckets import merged
+
+RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
+TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
+SHARES_MAX = 200  # of one server: those with the most waiting or running
+
+Number = TypeVar("Number", int, float)
+
+
+class Levels(NamedTuple):
+    """How much there is at one moment; None: it is not known."""
+
+    queued: int | None = None
+    running: int | None = None
+    slots: int | None = None
+    oldest_ms: int | None = None
+
+
+class HeldCounts(Struct, frozen=True):
+    """Jobs that must not start, of tenants of which nothing can: so many at least."""
+
+    paused: int = 0
+    throttled: int = 0
+    circuit: int = 0
+
+
+class PoolSight(Struct, frozen=True, kw_only=True):
+    name: str
+    queued: int
+    running: int
+    slots: int
+    slo_seconds: float
+    oldest_ms: int | None = None  # how long the oldest waits that could run
+    held: HeldCounts = HeldCounts()
+    rates: dict[str, float] | None = None  # a second
+    falling: float | None = None  # jobs a second by which its queue gets shorter
+    pickup: list[int] = []
+    whole: list[int] = []
+
+
+class ShareSight(Struct, frozen=True, kw_only=True):
+    """A tenant in a pool; shares are parts of the pool's slot-time over about the last minute."""
+
+    tenant: TenantId
+    pool: str
+    weight: int
+    queued: int
+    running: int
+    received: float | None = None
+    entitled: float | None = None
+    throttled: bool = False
+
+
+class ServerSight(Struct, frozen=True, kw_only=True):
+    at_ms: int  # by the store's clock
+    pools: list[PoolSight]
+    shares: list[ShareSight] = []
+    workers_live: int = 0
+    workers_draining: int = 0
+    shards_owned: int = 0
+    restraints: dict[str, int] = {}
+
+
+def fresh(sights: Iterable[ServerSight], now_ms: int) -> list[ServerSight]:
+    return [one for one in sights if now_ms - one.at_ms <= TOLD_MS_MAX]
+
+
+def joined(sights: Sequence[ServerSight]) -> ServerSight:
+    """What these servers see together; one at least."""
+    by_name: dict[str, list[PoolSight]] = {}
+    for sight in sights:
+        for pool in sight.pools:
+            by_name.setdefault(pool.name, []).append(pool)
+    return ServerSight(
+        at_ms=max(sight.at_ms for sight in sights),
+        pools=[_pool(parts) for parts in by_name.values()],
+        shares=largest_first([share for sight in sights for share in sight.shares]),
+        workers_live=sum(sight.workers_live for sight in sights),
+        workers_draining=sum(sight.workers_draining for sight in sights),
+        shards_owned=sum(sight.shards_owned for sight in sights),
+        restraints=_added([sight.restraints for sight in sights]),
+    )
+
+
+def largest_first(shares: Iterable[ShareSight]) -> list[ShareSight]:
+    return sorted(shares, key=lambda one: (-one.queued - one.running, one.tenant, one.pool))
+
+
+def _pool(parts: Sequence[PoolSight]) -> PoolSight:
+    ages = [part.oldest_ms for part in parts if part.oldest_ms is not None]
+    rates = [part.rates for part in parts if part.rates is not None]
+    falls = [part.falling for part in parts if part.falling is not None]
+    return PoolSight(
+        name=parts[0].name,
+        queued=sum(part.queued for part in parts),
+        running=sum(part.running for part in parts),
+        slots=sum(part.slots for part in parts),
+        slo_seconds=parts[0].slo_seconds,
+        oldest_ms=max(ages, default=None),
+        held=HeldCounts(
+            sum(part.held.paused for part in parts),
+            sum(part.held.throttled for part in parts),
+            sum(part.held.circuit for part in parts),
+        ),
+        rates=_added(rates) if rates else None,
+        falling=sum(falls) if falls else None,
+        pickup=merged(part.pickup for part in parts),
+        whole=merged(part.whole for part in parts),
+    )
+
+
+def _added(parts: Sequence[dict[str, Number]]) -> dict[str, Number]:
+    found: dict[str, Number] = {}
+    for part in parts:
+        for name, value in part.items():
+            found[name] = found[name] + value if name in found else value
+    return found

@@ -1,0 +1,47 @@
+"""Insight of one server, joined: who looks, who writes history down, and who answers."""
+
+from __future__ import annotations
+
+from fairway.core.insight.health import Health, health_of
+from fairway.core.insight.sight import ServerSight
+from fairway.runtime.loops import Step
+from fairway.runtime.telemetry import Metrics
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.fair_share_loop import FairShareLoop
+from fairway.services.insight.board import Board
+from fairway.services.insight.history import HistoryReader
+from fairway.services.insight.minute_writer import MinuteWriter
+from fairway.services.insight.observer import Observer
+from fairway.services.insight.tenant_view import TenantView
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.store_clock import StoreClock
+from fairway.store.connections.database import Database
+
+
+class Insight:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        fair_share_loop: FairShareLoop,
+        directory: Directory,
+        metrics: Metrics,
+        store_clock: StoreClock,
+        *,
+        server: str,
+        shard_count: int,
+    ) -> None:
+        self.shard_count = shard_count
+        self._observer = Observer(dispatcher, fair_share_loop, directory, metrics, store_clock)
+        self.board = Board(database, self._observer, store_clock, server)
+        self.minutes = MinuteWriter(
+            database, directory, metrics, self._observer, store_clock, server
+        )
+        self.history = HistoryReader(database)
+        self.tenants = TenantView(dispatcher, self._observer, self.board, self.minutes, store_clock)
+
+    def health(self, seen: ServerSight) -> Health:
+        return health_of(seen, self.shard_count)
+
+    def steps(self) -> dict[str, Step]:
+        return {"insight": self.board.run_once, "minutes": self.minutes.run_once}

@@ -1,0 +1,142 @@
+"""What several servers see, joined: the order does not matter, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.properties import tried
+
+from fairway.core.ids import PoolId
+from fairway.core.insight.activity import JobCounts
+from fairway.core.insight.health import drain_seconds, health_of, is_near_knee
+from fairway.core.insight.rates import RateWindow
+from fairway.core.insight.sight import (
+    RATES,
+    TOLD_MS_MAX,
+    PoolSight,
+    ServerSight,
+    ShareSight,
+    fresh,
+    joined,
+)
+
+whole_rates = st.fixed_dictionaries({name: st.integers(0, 9).map(float) for name in RATES})
+pools = st.builds(
+    PoolSight,
+    name=st.sampled_from(["short", "long"]),
+    queued=st.integers(0, 99),
+    running=st.integers(0, 9),
+    slots=st.integers(0, 9),
+    slo_seconds=st.just(0.5),
+    oldest_ms=st.none() | st.integers(0, 9999),
+    rates=st.none() | whole_rates,
+    falling=st.none() | st.integers(-9, 9).map(float),
+    pickup=st.lists(st.integers(0, 9), max_size=4),
+)
+sights = st.builds(
+    ServerSight,
+    at_ms=st.integers(0, 10**6),
+    pools=st.lists(pools, max_size=2, unique_by=lambda pool: pool.name),
+    shares=st.lists(
+        st.builds(
+            ShareSight,
+            tenant=st.integers(1, 9),
+            pool=st.just("short"),
+            weight=st.just(10),
+            queued=st.integers(0, 9),
+            running=st.integers(0, 9),
+        ),
+        max_size=3,
+    ),
+    workers_live=st.integers(0, 5),
+    shards_owned=st.integers(0, 5),
+    restraints=st.dictionaries(st.sampled_from(["circuit", "throttle"]), st.integers(0, 3)),
+)
+
+
+def by_name(seen: ServerSight) -> dict[str, PoolSight]:
+    return {pool.name: pool for pool in seen.pools}
+
+
+@given(st.lists(sights, min_size=1, max_size=4))
+@tried(50)
+def test_joining_is_adding(parts: list[ServerSight]) -> None:
+    seen = joined(parts)
+    assert by_name(seen) == by_name(joined(parts[::-1]))
+    assert by_name(seen) == by_name(joined([joined(parts[:1]), *parts[1:]])), "in any grouping"
+    for name, pool in by_name(seen).items():
+        mine = [by_name(part)[name] for part in parts if name in by_name(part)]
+        assert pool.queued == sum(one.queued for one in mine)
+        assert sum(pool.pickup) == sum(sum(one.pickup) for one in mine)
+        assert (pool.rates is None) == all(one.rates is None for one in mine)
+    assert seen.shards_owned == sum(part.shards_owned for part in parts)
+    jobs = [share.queued + share.running for share in seen.shares]
+    assert jobs == sorted(jobs, reverse=True)
+    assert len(jobs) == sum(len(part.shares) for part in parts)
+    assert msgspec.json.decode(msgspec.json.encode(seen), type=ServerSight) == seen
+
+
+@given(st.lists(sights), st.integers(0, 2 * 10**6))
+@tried(50)
+def test_what_was_said_long_ago_does_not_count(parts: list[ServerSight], now_ms: int) -> None:
+    assert fresh(parts, now_ms) == [one for one in parts if one.at_ms >= now_ms - TOLD_MS_MAX]
+
+
+@given(pools, st.integers(1, 9), st.integers(0, 9999))
+@tried(50)
+def test_who_is_near_the_knee_stays_so_with_more_work(
+    pool: PoolSight, more: int, longer_ms: int
+) -> None:
+    busier = msgspec.structs.replace(
+        pool,
+        running=pool.running + more,
+        queued=pool.queued + more,
+        oldest_ms=(pool.oldest_ms or 0) + longer_ms,
+    )
+    assert is_near_knee(busier) or not is_near_knee(pool)
+    idle = msgspec.structs.replace(pool, queued=0)
+    assert not is_near_knee(idle), "nobody waits"
+
+
+@given(st.integers(0, 10**6), st.floats(-1e6, 1e6))
+def test_a_queue_drains_only_if_it_falls(queued: int, falling: float) -> None:
+    found = drain_seconds(queued, falling)
+    assert (found is not None) == (falling > 0 or not queued)
+    assert found is None or found >= 0
+    assert drain_seconds(5, None) is None
+
+
+@given(sights, st.integers(1, 6))
+@tried(50)
+def test_the_status_is_that_of_the_worst_reason(seen: ServerSight, shards: int) -> None:
+    status, reasons = health_of(seen, shards)
+    ranks = ["critical", "warning", "ok"]
+    assert [ranks.index(one.severity) for one in reasons] == sorted(
+        ranks.index(one.severity) for one in reasons
+    )
+    assert status == (reasons[0].severity if reasons else "ok")
+    codes = {one.code for one in reasons}
+    assert ("SHARD_WITHOUT_OWNER" in codes) == (seen.shards_owned < shards)
+    assert ("NO_WORKERS" in codes) == any(one.queued and not one.slots for one in seen.pools)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5_000_000), st.integers(0, 50)), min_size=1))
+@tried(50)
+def test_rates_are_what_came_over_the_time_in_which_it_came(
+    steps: list[tuple[int, int]],
+) -> None:
+    window, counts, pool, now_us = RateWindow(), JobCounts(), PoolId(1), 0
+    window.note({pool: counts}, {pool: 100}, now_us)
+    assert window.of(pool).rates is None, "one look is none"
+    for pause_us, came in steps:
+        now_us += pause_us
+        counts.accepted += came
+        counts.pickup = [counts.accepted]
+        window.note({pool: counts}, {pool: 100}, now_us)
+    found = window.of(pool)
+    assert found.rates is not None
+    assert (found.rates["started"], found.falling) == (0.0, 0.0)
+    most = max(came / (pause_us / 1e6) for pause_us, came in steps)
+    assert 0 <= found.rates["accepted"] <= most * 1.001
+    assert sum(found.pickup) <= counts.accepted
