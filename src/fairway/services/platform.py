@@ -485,9 +485,7 @@ class Platform:
         return {
             "store watch": self.store_watch.run_once,
             "ownership": self.ownership.run_once,
-            "directory": self.directory.run_once,
-            "key uses": self.directory.write_uses,
-            "sign-ins": self.sign_ins.run_once,
+            **self._key_steps(),
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,
@@ -520,6 +518,11 @@ class Platform:
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
             **self.billing.steps(),
         }
+
+    def _key_steps(self) -> dict[str, Step]:
+        directory, sign_ins = self.directory, self.sign_ins.run_once
+        known = {"directory": directory.run_once, "key uses": directory.write_uses}
+        return {**known, "sign-ins": sign_ins}
 
     def _deleted_tenants(self) -> DeletedTenants:
         return DeletedTenants(
