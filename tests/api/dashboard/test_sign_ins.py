@@ -13,6 +13,7 @@ import asyncpg
 import httpx2
 import pytest
 from tests.api.house import House, open_house, problem
+from tests.api.jobs.test_jobs import submit
 
 from fairway.core.sign_in import PER_KEY_MAX, token_hash
 from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE
@@ -132,6 +133,18 @@ async def test_signing_out_ends_it_on_every_server(house: House, second: House) 
         browser.cookies.set("fairway_session", token)
         problem(await browser.get("/session"), 401, "UNAUTHENTICATED")
         problem(await until_over(elsewhere), 401, "UNAUTHENTICATED")
+
+
+async def test_what_only_the_owner_can_do_is_passed_on_with_the_session(
+    house: House, second: House
+) -> None:
+    name, key = house.new_tenant()
+    async with signed_in(second, key) as browser, signed_in(second, house.operator_key) as staff:
+        staff.headers["fairway-tenant"] = name
+        for caller in (browser, staff):
+            place = await submit(browser)
+            assert (await caller.delete(place)).is_success
+            assert (await browser.get(place)).json()["state"] == "cancelled"
 
 
 @pytest.mark.parametrize("where", ["here", "on another server"])
