@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -32,7 +33,7 @@ from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
-from fairway.services.events.events import Events
+from fairway.services.events.events import EventPorts, Events
 from fairway.services.jobs.bulk_actions import BulkActions
 from fairway.services.jobs.bulk_runner import BulkRunner
 from fairway.services.jobs.control import Control
@@ -75,6 +76,7 @@ from fairway.services.scheduling.promoter import Promoter
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
 from fairway.services.scheduling.ticker import Ticker
 from fairway.services.schema import make_partitions, opened
+from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
@@ -193,7 +195,7 @@ class Platform:
             EnginePorts(
                 drop_expired=self.lateness.drop_expired,
                 keep_result=self.large_payloads.keep_result,
-                on_ends=self.run_times.observe,
+                on_ends=self._ended,
                 on_scheduled=self.wakeups.of("promoter"),
                 on_restrained=self.wakeups.of("restraints"),
                 want_reads=self.wakeups.of("refiller"),
@@ -258,11 +260,14 @@ class Platform:
             self.database,
             self.dispatcher,
             self.directory,
-            self.metrics,
+            self.instruments,
             self.audit_log,
+            EventPorts(
+                wake=self.wakeups.of("events"),
+                wake_tails=self.wakeups.of("event tails"),
+                on_moved=lambda heads: self.outbound.logs_grew(heads),
+            ),
             shard_count=self.cluster.shard_count,
-            wake=self.wakeups.of("events"),
-            wake_tails=self.wakeups.of("event tails"),
         )
         ports = SubmissionPorts(
             ids=self.job_ids,
@@ -526,6 +531,10 @@ class Platform:
             kept=self.tenant_states.kept,
             shard_count=self.cluster.shard_count,
         )
+
+    def _ended(self, ends: Sequence[End]) -> None:
+        self.run_times.observe(ends)
+        self.events.sequencer.ended(ends)
 
     async def start(self) -> None:
         await self.directory.run_once(0)
