@@ -219,7 +219,7 @@ async def test_logs_of_tenants_that_are_read_for_are_read_at_once(
         on_news=lambda: woken.append(tenant.id),
         on_written=lambda: None,
     )
-    await hook(platform, tenant, "http://127.0.0.1:9/")
+    await hook(platform, tenant, "http://127.0.0.1:19999/")
     await happen(platform, tenant.id)
     assert len(await told_events(platform, tenant)) == 1
     reader.logs_grew([tenant.id])
