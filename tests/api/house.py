@@ -21,6 +21,7 @@ import httpx2
 import uvloop
 
 from fairway.cli.processes.serve import serve
+from fairway.core.webhooks.webhook import delivery_id
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings
 from fairway.services.platform import Platform
@@ -88,6 +89,25 @@ class House:
             return await work(self.platform)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+
+    def waiting_test(self, webhook: str) -> str:
+        """A test of a webhook that is switched off, written before it was: nothing is sent."""
+
+        async def write(platform: Platform) -> int:
+            async with platform.database.background() as connection:
+                number: int = await connection.fetchval(
+                    "UPDATE webhooks SET tests = tests + 1 WHERE id = $1 RETURNING -tests", webhook
+                )
+                await connection.execute(
+                    "INSERT INTO webhook_deliveries"
+                    " (shard, tenant, webhook, number, kind, body, state, next_at) SELECT shard,"
+                    " tenant, id, $2, 'webhook.test', '{}', 0, now() FROM webhooks WHERE id = $1",
+                    webhook,
+                    number,
+                )
+            return number
+
+        return delivery_id(webhook, self.inside(write))
 
     # -- people ------------------------------------------------------------------------------
 

@@ -323,10 +323,11 @@ async def two_tenants(house: House, worker: HandWorker) -> AsyncIterator[Two]:
         house.caller(house.operator_key) as operator,
     ):
         operator.headers["fairway-tenant"] = name
-        yield Two(await things_of(alice, worker), alice, bob, bobs_worker, operator, name)
+        things = await things_of(house, alice, worker)
+        yield Two(things, alice, bob, bobs_worker, operator, name)
 
 
-async def things_of(alice: httpx2.AsyncClient, worker: HandWorker) -> dict[str, str]:
+async def things_of(house: House, alice: httpx2.AsyncClient, worker: HandWorker) -> dict[str, str]:
     (dead,) = await died(alice, worker)
     slowly = {"act": "replay", "filter": {"type": worker.type}, "per_second": 1}
     action = await alice.post("/v1/bulk-actions", json=slowly)
@@ -335,7 +336,6 @@ async def things_of(alice: httpx2.AsyncClient, worker: HandWorker) -> dict[str, 
     made = await alice.post("/v1/flows", json={"kind": "group", "jobs": [{"type": "never.run"}]})
     assert made.status_code == 202, made.text
     hook = (await alice.post("/v1/webhooks", json=HOOK)).json()["id"]
-    sent = (await alice.post(f"/v1/webhooks/{hook}/test")).json()["id"]
     schedule = f"s-{secrets.token_hex(4)}"
     await put(alice, f"/v1/schedules/{schedule}")
     return {
@@ -344,7 +344,7 @@ async def things_of(alice: httpx2.AsyncClient, worker: HandWorker) -> dict[str, 
         "action": action.headers["location"].rpartition("/")[2],
         "flow": made.json()["id"],
         "webhook": hook,
-        "delivery": sent,
+        "delivery": house.waiting_test(hook),
         "schedule": schedule,
         "type": worker.type,
     }

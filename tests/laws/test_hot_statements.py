@@ -148,7 +148,7 @@ BATCH = "FROM unnest($2::int[], $3::uuid[]) AS asked (tenant, id)"
     "text",
     [
         "SELECT * FROM jobs WHERE shard = $1 AND tenant = $2",
-        "SELECT * FROM jobs AS j JOIN events AS e ON e.tenant = j.tenant WHERE j.tenant = $1",
+        "SELECT * FROM jobs AS j JOIN pauses AS e ON e.tenant = j.tenant WHERE j.tenant = $1",
         f"DELETE {BATCH} JOIN jobs ON jobs.tenant = asked.tenant AND jobs.id = asked.id",
         f"UPDATE jobs SET state = 1 {BATCH} WHERE (jobs.shard, jobs.tenant)"
         " BETWEEN ($1, asked.tenant) AND ($1, asked.tenant)",
@@ -171,9 +171,9 @@ def test_what_says_whose_rows_it_means_is_known(text: str) -> None:
         "SELECT * FROM jobs WHERE (tenant = $1 OR $1 IS NULL) AND id = $2",
         "SELECT * FROM jobs WHERE tenant <> $1",
         "SELECT * FROM jobs WHERE tenant > $1",
-        "SELECT * FROM events WHERE tenant = $1 AND id IN (SELECT id FROM jobs)",
-        "SELECT * FROM jobs AS j JOIN events AS e ON e.tenant = j.tenant",
-        "SELECT * FROM jobs AS j, events AS e WHERE j.tenant = $1 AND e.id = j.id",
+        "SELECT * FROM flows WHERE tenant = $1 AND id IN (SELECT id FROM jobs)",
+        "SELECT * FROM jobs AS j JOIN pauses AS e ON e.tenant = j.tenant",
+        "SELECT * FROM jobs AS j, pauses AS e WHERE j.tenant = $1 AND e.id = j.id",
         f"UPDATE jobs SET state = 1 {BATCH} WHERE jobs.id = asked.id",
         f"UPDATE jobs SET state = 1 {BATCH} WHERE (jobs.shard, jobs.tenant)"
         " BETWEEN ($1, asked.tenant) AND ($1, asked.last)",

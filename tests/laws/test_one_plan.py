@@ -56,7 +56,7 @@ CALM = [
 WALKS = {
     "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "count_live_jobs",
 }  # fmt: skip
-ADDS = {"insert_job", "insert_jobs", "claim_and_insert", "insert_nothing"}
+ADDS = {"insert_job", "insert_jobs", "insert_marked_jobs", "claim_and_insert", "insert_nothing"}
 
 Values = dict[str, dict[str, Any]]
 Belief = Callable[[Connection], Awaitable[None]]

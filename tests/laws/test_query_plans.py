@@ -314,6 +314,7 @@ def test_every_hot_statement_is_looked_at() -> None:
     inserts = {
         "insert_job",
         "insert_jobs",
+        "insert_marked_jobs",
         "claim_and_insert",
         "insert_nothing",
     }  # these find no row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,12 @@ def headers(secret: str = SECRET, sent: int | None = None) -> dict[str, str]:
 def test_a_true_delivery_is_known() -> None:
     assert verify_webhook(SECRET, headers(), BODY)["type"] == "job.dead"
     assert verify_webhook([OTHER, SECRET], headers(), BODY)["type"] == "job.dead"
+
+
+@pytest.mark.parametrize("secret", [None, "", [], [SECRET, None]])
+def test_a_secret_that_is_not_there_is_said(secret: Any) -> None:
+    with pytest.raises(ValueError, match="needs the webhook's secret"):
+        verify_webhook(secret, headers(), BODY)
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,10 @@ async def put_events_in_order(connection: Connection, term: Term, scene: Scene) 
     return await inbox.move_events(connection, SHARD, term, [TenantId(1)], 10)
 
 
+async def begin_log(connection: Connection, term: Term, scene: Scene) -> Any:
+    return await inbox.begin_logs(connection, SHARD, term, [TenantId(9)])
+
+
 async def write_deliveries_down(connection: Connection, term: Term, scene: Scene) -> Any:
     key = WebhookKey(SHARD, TenantId(1), scene.queued.id)
     async with connection.transaction():
@@ -216,6 +220,7 @@ WRITES: dict[str, list[Write]] = {
     "hold_shard": [tick],
     "take_waiting": [take_committed],
     "move_events": [put_events_in_order],
+    "begin_logs": [begin_log],
     "hold_term": [write_deliveries_down],
 }
 each_write = pytest.mark.parametrize(

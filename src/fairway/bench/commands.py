@@ -20,6 +20,7 @@ def engine(
     tenants: int = 10_000,
     seconds: float = 10.0,
     burn_jobs: int = 300_000,
+    subscribed: bool = False,
 ) -> int:
     """Store alone, batches, single posts, a queue filled beforehand; all on this machine.
 
@@ -33,7 +34,13 @@ def engine(
         Length of each timed part.
     burn_jobs
         Jobs queued before the draining part.
+    subscribed
+        What the event log costs instead: every tenant subscribed, none, and tables without it.
     """
+    if subscribed:
+        from fairway.bench import subscribed as costs
+
+        return costs.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
     from fairway.bench import engine as command
 
     return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)

@@ -183,8 +183,12 @@ async def fill(platform: BenchPlatform, jobs: int) -> None:
 
 
 async def burn(platform: BenchPlatform, jobs: int) -> float:
-    """Jobs a second while one worker drains what was queued before it came."""
     await fill(platform, jobs)
+    return await drain(platform, jobs)
+
+
+async def drain(platform: BenchPlatform, jobs: int) -> float:
+    """Jobs a second while one worker drains what was queued before it came."""
     watch = Watch(platform)
     await watch.look()
     before = watch.done

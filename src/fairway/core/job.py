@@ -56,12 +56,20 @@ class JobMarks(NamedTuple):
     metadata: bytes | None  # JSON text
     events: bool | None = None  # somebody wants to hear what becomes of it; None: nobody
 
+    @property
+    def is_for_events(self) -> bool:
+        """Whether it says that, and nothing else."""
+        return self.events is True and self.tags is None and self.metadata is None
+
 
 NO_MARKS = JobMarks(None, None)
 
 
+_FOR_EVENTS = JobMarks(None, None, True)
+
+
 def with_events(marks: JobMarks | None) -> JobMarks:
-    return (marks or NO_MARKS)._replace(events=True)
+    return _FOR_EVENTS if marks is None else marks._replace(events=True)
 
 
 def events_of(jobs: Iterable[QueuedJob], wanting: Container[TenantId]) -> dict[str, JobMarks]:

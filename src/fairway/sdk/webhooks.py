@@ -170,15 +170,17 @@ def verify_webhook(
 
     For receivers: `secret` is the webhook's (several while it is replaced), `headers` and `body`
     are those of the request, the body as it came. Remember `webhook-id` for as long as you like:
-    a delivery may come more than once.
+    a delivery may come more than once. ValueError where there is no secret to check with.
     """
+    secrets = [secret] if secret is None or isinstance(secret, str) else [*secret]
+    if not secrets or not all(isinstance(one, str) and one for one in secrets):
+        raise ValueError("verify_webhook needs the webhook's secret (whsec_…): it was given none.")
     given = {name.lower(): value for name, value in headers.items()}
     message, sent = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
     if not (message and sent.isascii() and sent.isdigit() and len(sent) < 16):
         raise WebhookRefused("webhook-id or webhook-timestamp is missing.")
     if abs(time.time() - int(sent)) > seconds_of(tolerance):
         raise WebhookRefused("It was sent too long ago, or a clock is wrong.")
-    secrets = [secret] if isinstance(secret, str) else [*secret]
     if not is_signed(given.get("webhook-signature", ""), secrets, message, int(sent), body):
         raise WebhookRefused("No signature is of this secret.")
     event: dict[str, Any] = msgspec.json.decode(body)

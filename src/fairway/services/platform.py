@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -32,7 +33,7 @@ from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
-from fairway.services.events.events import Events
+from fairway.services.events.events import EventPorts, Events
 from fairway.services.insight.insight import Insight
 from fairway.services.insight.run_tally import RunTally
 from fairway.services.jobs.bulk_actions import BulkActions
@@ -79,6 +80,7 @@ from fairway.services.scheduling.promoter import Promoter
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
 from fairway.services.scheduling.ticker import Ticker
 from fairway.services.schema import make_partitions, opened
+from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
@@ -203,7 +205,7 @@ class Platform:
         self.type_names = TypeNames(self.database)
         self.lateness = LatenessCheck(self.type_names, self.store_clock, self.metrics)
         self.run_times = RunTimes(self.pools, self.store_clock, self.clock)
-        tally = RunTally(self.pools, self.metrics, self.store_clock, self.run_times.observe)
+        tally = RunTally(self.pools, self.metrics, self.store_clock, self._ended)
         engine = Engine(
             self.database,
             self.settings,
@@ -283,11 +285,14 @@ class Platform:
             self.database,
             self.dispatcher,
             self.directory,
-            self.metrics,
+            self.instruments,
             self.audit_log,
+            EventPorts(
+                wake=self.wakeups.of("events"),
+                wake_tails=self.wakeups.of("event tails"),
+                on_moved=lambda heads: self.outbound.logs_grew(heads),
+            ),
             shard_count=self.cluster.shard_count,
-            wake=self.wakeups.of("events"),
-            wake_tails=self.wakeups.of("event tails"),
         )
         ports = SubmissionPorts(
             ids=self.job_ids,
@@ -555,6 +560,10 @@ class Platform:
             kept=self.tenant_states.kept,
             shard_count=self.cluster.shard_count,
         )
+
+    def _ended(self, ends: Sequence[End]) -> None:
+        self.run_times.observe(ends)
+        self.events.sequencer.ended(ends)
 
     async def start(self) -> None:
         await self.directory.run_once(0)

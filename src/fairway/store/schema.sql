@@ -199,7 +199,7 @@ CREATE TABLE jobs (
     metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
     flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
     limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
-    events       boolean,                                 -- somebody wants to hear what becomes of it; NULL: nobody
+    events       boolean,                                 -- somebody wants to hear what becomes of it (either value); NULL: nobody
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -339,18 +339,6 @@ CREATE TABLE quarantines (
     since        timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant, type)
 );
-
--- Only servers of the version before the log of events write to it, while they are replaced. It goes with the next schema.
-CREATE TABLE events (
-    tenant       int         NOT NULL,
-    id           bigint      GENERATED ALWAYS AS IDENTITY,
-    at           timestamptz NOT NULL DEFAULT now(),
-    kind         text        NOT NULL,
-    subject      text        NOT NULL,
-    detail       text        NOT NULL,
-    PRIMARY KEY (tenant, id)
-);
-CREATE INDEX events_at ON events (at);
 
 -- Where events come in, in the transaction of what happened; no lock, no order between transactions. They stay for a moment.
 CREATE TABLE event_inbox (
@@ -726,7 +714,8 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_of_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
 
--- What became of a job whose events somebody wants. One that is carried to another partition was not accepted again.
+-- What became of a job whose events somebody wants, unless the statement says that it has written that itself: by a mark
+-- that is false (a new job) or turned over (a change). One that is carried to another partition was not accepted again.
 CREATE FUNCTION note_job_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     what text;
@@ -764,7 +753,7 @@ END $$;
 CREATE TRIGGER note_accepted AFTER INSERT ON jobs
     FOR EACH ROW WHEN (NEW.events) EXECUTE FUNCTION note_job_event();
 CREATE TRIGGER note_changed AFTER UPDATE OF state ON jobs
-    FOR EACH ROW WHEN (NEW.events) EXECUTE FUNCTION note_job_event();
+    FOR EACH ROW WHEN (NEW.events IS NOT NULL AND NEW.events = OLD.events) EXECUTE FUNCTION note_job_event();
 
 -- ------------------------------------------------------------------------------------------------
 -- A second wall between tenants (roles: row_security.py)
@@ -784,7 +773,6 @@ ALTER TABLE fair_share           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE bulk_actions         ENABLE ROW LEVEL SECURITY;
 ALTER TABLE circuits             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE quarantines          ENABLE ROW LEVEL SECURITY;
-ALTER TABLE events               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_inbox          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_heads          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_log            ENABLE ROW LEVEL SECURITY;
@@ -817,7 +805,6 @@ CREATE POLICY of_tenant ON fair_share          USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON bulk_actions        USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON circuits            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON quarantines         USING (tenant = current_tenant());
-CREATE POLICY of_tenant ON events              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_inbox         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_heads         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_log           USING (tenant = current_tenant());

@@ -3,7 +3,8 @@
 COPY beats INSERT … SELECT FROM unnest by a quarter for a hundred rows and is routed by key on a
 distributed database; for a few rows its second round trip costs more than it saves. Without keys a
 batch is a single statement; with keys a few jobs are one statement, too, and many are one short
-transaction: each round trip is a turn of an event loop that others use as well.
+transaction: each round trip is a turn of an event loop that others use as well. Jobs that somebody
+wants to hear of and that have no more to them are one statement with their events.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ async def insert_jobs(
 
     `marks` are those of the few jobs that have any.
     """
+    if marks and scheduled is None and all(mark.is_for_events for mark in marks.values()):
+        marked = ["f" if job.id in marks else "NULL" for job in jobs]
+        values = _columns(jobs) | {"marks": arrays.ids(marked)}
+        await execute(connection, _SQL["insert_marked_jobs"], shard=shard, **values)
+        return
     if scheduled is not None or marks:
         await _insert_with_more(connection, shard, jobs, scheduled or (), marks or {})
         return

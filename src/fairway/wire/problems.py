@@ -47,6 +47,7 @@ CODES: dict[str, tuple[int, str]] = {
     "TOO_MANY_SCHEDULES": (429, "The tenant has as many schedules as it may have"),
     "TOO_MANY_WEBHOOK_TESTS": (429, "As many tests of a webhook wait as may"),
     "TOO_MANY_WEBHOOKS": (429, "The tenant has as many webhooks as it may have"),
+    "TOO_MANY_CHANGES": (429, "This was changed too often in a short time"),
     "TOO_MANY_PAUSES": (429, "The tenant has as many pauses as it may have"),
     "UPGRADE_REQUIRED": (426, "This address speaks WebSocket"),
     "HEAD_TOO_LARGE": (431, "Request line and headers are too large"),

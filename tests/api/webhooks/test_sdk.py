@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.api.house import House
 
-from fairway import App, NotFound
+from fairway import App, Conflict, NotFound
 
 
 def test_a_life_of_webhooks(house: House) -> None:
@@ -19,9 +19,11 @@ def test_a_life_of_webhooks(house: House) -> None:
     assert [one.id for one in hooks.all()] == [new.id]
     assert hooks.get(new.id).description == "pager"
     assert hooks.rotate(new.id, "1h").secret != new.secret
-    sent = hooks.test(new.id)
-    assert [one.id for one in hooks.deliveries(new.id, "waiting")] == [sent.id]
-    assert hooks.replay(new.id, sent.id).state == "waiting"
+    with pytest.raises(Conflict, match="switched off"):
+        hooks.test(new.id)
+    sent = house.waiting_test(new.id)
+    assert [one.id for one in hooks.deliveries(new.id, "waiting")] == [sent]
+    assert hooks.replay(new.id, sent).state == "waiting"
     assert hooks.replay_since(new.id, datetime(2026, 1, 1, tzinfo=UTC)).replayed == 0
     hooks.delete(new.id)
     with pytest.raises(NotFound):

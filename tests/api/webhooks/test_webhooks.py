@@ -43,19 +43,29 @@ async def test_a_webhook_is_made_shown_changed_and_deleted(tenant: httpx2.AsyncC
     problem(await tenant.get(path), 404, "NOT_FOUND")
 
 
-async def test_a_test_is_a_delivery_that_can_be_replayed(tenant: httpx2.AsyncClient) -> None:
-    """One that is switched off: it waits."""
+async def test_one_that_is_switched_off_is_not_tried(tenant: httpx2.AsyncClient) -> None:
     path = f"{PATH}/{(await made(tenant))['id']}"
-    sent = [(await tenant.post(f"{path}/test")).json() for _ in range(3)]
-    assert {one["state"] for one in sent} == {"waiting"}
+    told = problem(await tenant.post(f"{path}/test"), 409, "CONFLICT")
+    assert "switched off" in told["detail"]
+    assert (await tenant.get(f"{path}/deliveries")).json()["deliveries"] == []
+
+
+async def test_a_test_is_a_delivery_that_can_be_replayed(
+    house: House, tenant: httpx2.AsyncClient
+) -> None:
+    """One that was switched off since: it waits."""
+    hook = (await made(tenant))["id"]
+    path = f"{PATH}/{hook}"
+    sent = [house.waiting_test(hook) for _ in range(3)]
     page = (await tenant.get(f"{path}/deliveries?limit=2")).json()
     rest = (await tenant.get(f"{path}/deliveries?cursor={page['next_cursor']}")).json()
     found = page["deliveries"] + rest["deliveries"]
-    assert [one["id"] for one in found] == [one["id"] for one in reversed(sent)]
+    assert [one["id"] for one in found] == [*reversed(sent)]
     assert {(one["kind"], one["position"]) for one in found} == {("webhook.test", None)}
+    assert {one["state"] for one in found} == {"waiting"}
     assert (await tenant.get(f"{path}/deliveries?state=failed")).json()["deliveries"] == []
-    again = await tenant.post(f"{path}/deliveries/{sent[0]['id']}/replay")
-    assert (again.status_code, again.json()["id"]) == (202, sent[0]["id"])
+    again = await tenant.post(f"{path}/deliveries/{sent[0]}/replay")
+    assert (again.status_code, again.json()["id"]) == (202, sent[0])
     for which, replayed in (("failed", 0), ("all", None)):
         asked = {"since": "2026-01-01T00:00:00Z", "which": which}
         reply = await tenant.post(f"{path}/replay", json=asked)
@@ -88,10 +98,10 @@ async def test_what_cannot_be_is_refused_when_made_and_when_changed(
 
 
 async def test_nobody_elses_webhook_is_there(
-    tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient
+    house: House, tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient
 ) -> None:
-    path = f"{PATH}/{(await made(tenant))['id']}"
-    sent = (await tenant.post(f"{path}/test")).json()["id"]
+    hook = (await made(tenant))["id"]
+    path, sent = f"{PATH}/{hook}", house.waiting_test(hook)
     own = f"{PATH}/{(await made(stranger))['id']}"
     since = {"since": "2026-01-01T00:00:00Z"}
     for place in (path, f"{PATH}/{uuid4()}", f"{PATH}/nothing", path.upper()):

@@ -60,6 +60,26 @@ async def test_a_job_is_heard_of_from_acceptance_to_its_end(
         assert (event.job, event.subject, event.data["pool"]) == (job, "work", "short")
 
 
+async def test_an_end_that_is_asked_for_wakes_it(platform: Platform, tenant: Tenant) -> None:
+    await freeze(platform)
+    await platform.events.settings.set_job_events(tenant.id, True)
+    await submit(platform, platform.directory.tenants[tenant.id])
+    hand, one, now_us = Hand(platform), platform.events.sequencer, platform.clock.now_us() + 10**7
+    (lease,) = await hand.take()
+    while await one.run_once(now_us) != sequencer.ASKED_US / 1e6:
+        now_us += sequencer.BUSY_US
+    await hand.report(hand.done(lease))
+    await until(lambda: is_written(platform))
+    assert await one.run_once(now_us + sequencer.GATHER_US) == sequencer.BUSY_US / 1e6
+    found = await platform.events.reader.following(tenant.id, ALL, 0, 10)
+    assert found.events[-1].kind == "job.succeeded"
+
+
+async def is_written(platform: Platform) -> bool:
+    async with platform.database.background() as connection:
+        return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM event_inbox)"))
+
+
 async def test_a_flood_of_one_tenant_delays_nobody_elses_event(
     platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

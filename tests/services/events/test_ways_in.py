@@ -19,11 +19,11 @@ from fairway.services.submit.flow_intake import FlowPage
 TAGGED = JobMarks(["nightly"], None)
 
 
-async def marked(platform: Platform, tenant: Tenant) -> list[bool | None]:
+async def marked(platform: Platform, tenant: Tenant) -> list[bool]:
     """Of each job whether it carries the mark."""
     async with platform.database.background() as connection:
         rows = await connection.fetch("SELECT events FROM jobs WHERE tenant = $1", tenant.id)
-    return [row["events"] for row in rows]
+    return [row["events"] is not None for row in rows]
 
 
 async def come_in(platform: Platform, tenant: Tenant, dsn: str) -> int:
@@ -53,7 +53,7 @@ async def test_every_way_in(
         await platform.events.settings.set_job_events(tenant.id, True)
     tenant = platform.directory.tenants[tenant.id]
     count = await come_in(platform, tenant, database_url)
-    assert await marked(platform, tenant) == [is_asked or None] * count
+    assert await marked(platform, tenant) == [is_asked] * count
 
 
 @pytest.mark.parametrize("is_asked", [True, False])
@@ -65,12 +65,12 @@ async def test_follow_ups_of_a_run(platform: Platform, tenant: Tenant, *, is_ask
         await platform.events.settings.set_job_events(tenant.id, True)
     wanted = wants(lease, follow_up(), follow_up(marks=TAGGED))
     await hand.report(hand.done(lease, wants=wanted))
-    assert sorted(map(bool, await marked(platform, tenant))) == [False, is_asked, is_asked]
+    assert sorted(await marked(platform, tenant)) == [False, is_asked, is_asked]
 
 
 async def test_one_job_may_ask_for_itself(platform: Platform, tenant: Tenant) -> None:
     await submit(platform, tenant, new(), new(marks=with_events(TAGGED)), new(marks=TAGGED))
-    assert sorted(map(bool, await marked(platform, tenant))) == [False, False, True]
+    assert sorted(await marked(platform, tenant)) == [False, False, True]
 
 
 async def test_other_servers_hear_of_the_choice(platform: Platform, tenant: Tenant) -> None:

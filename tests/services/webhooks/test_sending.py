@@ -6,15 +6,17 @@ from datetime import timedelta
 
 import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
-from tests.services.platform_room import add_tenant, kill, owner_on, until
+from tests.services.platform_room import add_tenant, freeze, kill, owner_on, told_events, until
 from tests.services.webhooks.conftest import SETTINGS
 from tests.services.webhooks.receiver import OK, receiving, reply
 from tests.services.webhooks.steps import KIND, deliveries, happen, hook, hurry
 
 from fairway.core.errors import LimitReached, NotFound
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.core.webhooks.webhook import DeliveryState
 from fairway.services.platform import Platform
+from fairway.services.webhooks.log_reader import LogReader
 from fairway.services.webhooks.webhooks import TESTS_MAX
 
 
@@ -203,3 +205,27 @@ async def test_so_many_tests_wait_and_no_more(platform: Platform, tenant: Tenant
             await platform.outbound.webhooks.test(made.key)
         with pytest.raises(LimitReached, match="wait for its receiver"):
             await platform.outbound.webhooks.test(made.key)
+
+
+async def test_logs_of_tenants_that_are_read_for_are_read_at_once(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    woken: list[TenantId] = []
+    reader = LogReader(
+        platform.database,
+        platform.dispatcher,
+        platform.instruments,
+        on_news=lambda: woken.append(tenant.id),
+        on_written=lambda: None,
+    )
+    await hook(platform, tenant, "http://127.0.0.1:19999/")
+    await happen(platform, tenant.id)
+    assert len(await told_events(platform, tenant)) == 1
+    reader.logs_grew([tenant.id])
+    assert woken == [], "nobody is known to be read for"
+    await reader.run_once(platform.clock.now_us())
+    reader.logs_grew([TenantId(999)])
+    assert woken == []
+    reader.logs_grew([TenantId(999), tenant.id])
+    assert woken == [tenant.id]

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 from msgspec.structs import replace
-from tests.store.rows import SHARD, add_job, new_job, own, promote_all, start
+from tests.store.rows import SHARD, add_job, lease_for, new_job, own, promote_all, start
 
 from fairway.core.backlog.streams import key_of
 from fairway.core.events.kinds import OF_JOBS
 from fairway.core.ids import Epoch, JobId, TenantId, Term
-from fairway.core.job import QueuedJob, with_events
+from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.lifecycle import TRANSITIONS, State
 from fairway.core.run.follow_ups import Children
 from fairway.store import dead_letters, leases, outcomes, promotion, submissions
@@ -24,10 +24,14 @@ from fairway.store.schema.partitions import make_ahead, partition_at
 
 TENANT = TenantId(1)
 HOUR = timedelta(hours=1)
+TAGGED = JobMarks(["mine"], None)
 
 
-async def add_marked(connection: Connection, *jobs: QueuedJob) -> None:
-    marks = {str(job.id): with_events(None) for job in jobs}
+async def add_marked(
+    connection: Connection, *jobs: QueuedJob, mark: JobMarks | None = None
+) -> None:
+    """Marked for events, and by what else it says: then it comes in by COPY."""
+    marks = {str(job.id): with_events(mark) for job in jobs}
     await submissions.insert_jobs(connection, SHARD, jobs, None, marks)
 
 
@@ -112,6 +116,35 @@ async def test_follow_ups_are_accepted_with_their_parents_end(connection: Connec
     assert sorted(await taken(connection)) == ["job.accepted", "job.succeeded"]
 
 
+async def test_an_event_is_the_same_whoever_writes_it(connection: Connection) -> None:
+    """The statement itself, for many at once; or the trigger, for whatever does not say so."""
+    term = Term(await own(connection))
+    plain, in_place, tagged, old = [new_job() for _ in range(4)]
+    await add_marked(connection, plain, in_place)
+    await add_marked(connection, tagged, old, mark=TAGGED)
+    place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", in_place.id)
+    epoch = lease_for(plain, term).epoch
+    for job, where in ((plain, None), (in_place, place), (tagged, None)):
+        success = Success(TENANT, job.id, epoch, 1500, b"1", where)
+        assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+    await connection.execute(  # as a server of the version before does it
+        "UPDATE jobs SET state = 3, attempts = 1, epoch = $2, finished_at = now(), ran_us = 1500"
+        " WHERE id = $1",
+        old.id,
+        epoch,
+    )
+    rows = await connection.fetch("SELECT * FROM event_inbox ORDER BY id")
+    told: dict[str, list[tuple[object, ...]]] = {}
+    for row in rows:
+        facts = dict(row)
+        told.setdefault(str(facts.pop("job")), []).append(
+            tuple(value for name, value in facts.items() if name not in ("id", "at"))
+        )
+    assert len(told) == 4
+    assert len(set(map(tuple, told.values()))) == 1, told
+    assert [row[2] for row in told[plain.id]] == ["job.accepted", "job.succeeded"]
+
+
 #: What a legal move announces, in the words of events.
 KIND_OF = {
     "promoted": "job.queued", "cancelled": "job.cancelled", "expired": "job.expired",
@@ -179,8 +212,9 @@ async def test_leases_sent_again_start_nothing_anew(connection: Connection) -> N
     assert await taken(connection) == ["job.accepted", "job.started"]
 
 
+@pytest.mark.parametrize("mark", [None, TAGGED], ids=["plain", "tagged"])
 async def test_jobs_that_are_carried_on_are_not_accepted_again(
-    connection: Connection, owner: Connection
+    connection: Connection, owner: Connection, mark: JobMarks | None
 ) -> None:
     """Out of an old partition when it goes, and into a new one that came late."""
     old, soon = datetime.now(UTC) - timedelta(days=20), datetime.now(UTC) + timedelta(days=40)
@@ -188,7 +222,7 @@ async def test_jobs_that_are_carried_on_are_not_accepted_again(
     table = partition_at(old).name
     waiting, ended, missed = [new_job(at=old) for _ in range(3)]
     early = new_job(at=soon)
-    await add_marked(connection, waiting, ended, missed, early)
+    await add_marked(connection, waiting, ended, missed, early, mark=mark)
     await connection.execute(
         "UPDATE jobs SET state = 3, finished_at = now() WHERE id = ANY($1::uuid[])",
         [ended.id, missed.id],

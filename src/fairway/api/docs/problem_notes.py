@@ -161,6 +161,10 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Ten tests of this webhook wait for its receiver already.",
         "See in its deliveries what the receiver answers; tests go on being tried.",
     ),
+    "TOO_MANY_CHANGES": ProblemNote(
+        "You switched `job_events` on and off ten times in a row; then it is once in six seconds.",
+        "Leave it on: who reads the log can leave out what it does not want.",
+    ),
     "TOO_MANY_PAUSES": ProblemNote(
         "You have as many pauses in force as a tenant may have: 100.",
         "Resume what need not be paused any more, or pause a whole pool, or all of your jobs.",

@@ -131,7 +131,7 @@ async def get_event_settings(platform: Platform, tenant: Tenant) -> Response:
     body=EventSettings,
     body_example={"job_events": True},
     reply=_SETTINGS,
-    problems=("CONFLICT", *parts.QUICK),
+    problems=("CONFLICT", "TOO_MANY_CHANGES", *parts.QUICK),
 )
 async def put_event_settings(
     request: Request, platform: Platform, tenant: Tenant, actor: Actor

@@ -203,13 +203,13 @@ async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
     keys=("tenant",),
     parameters=(ID,),
     reply=_SENT,
-    problems=("NOT_FOUND", "TOO_MANY_WEBHOOK_TESTS", *parts.QUICK),
+    problems=("NOT_FOUND", "CONFLICT", "TOO_MANY_WEBHOOK_TESTS", *parts.QUICK),
 )
 async def try_webhook(request: Request) -> Response:
     """Try a webhook out
 
     Sends an event `webhook.test`, which is in no log and goes to this webhook alone. What came of
-    it is in the list of deliveries.
+    it is in the list of deliveries. One that is switched off is not tried: 409.
     """
     platform, key = _place_of(request)
     return json_reply(delivery_view(await _webhooks(platform).test(key)), 202)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from fairway.runtime.telemetry import Metrics
+from fairway.core.ids import TenantId
+from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.events.event_reader import EventReader
 from fairway.services.events.event_settings import EventSettings
@@ -15,29 +17,40 @@ from fairway.services.registry.tenants_and_keys import Directory
 from fairway.store.connections.database import Database
 
 
+class EventPorts(NamedTuple):
+    """Who is woken: the loops of the sequencer and of the tails; and who sends events out."""
+
+    wake: Callable[[], None]
+    wake_tails: Callable[[], None]
+    on_moved: Callable[[Mapping[TenantId, int]], None]
+
+
 class Events:
     def __init__(
         self,
         database: Database,
         dispatcher: Dispatcher,
         directory: Directory,
-        metrics: Metrics,
+        instruments: Instruments,
         audit_log: AuditLog,
+        ports: EventPorts,
         *,
         shard_count: int,
-        wake: Callable[[], None],
-        wake_tails: Callable[[], None],
     ) -> None:
-        """`wake` wakes the loop whose step is the sequencer's, `wake_tails` that of the tails."""
+        self._ports = ports
         self.reader = EventReader(database, shard_count=shard_count)
-        self.tails = EventTails(database, self.reader, wake_tails, shard_count=shard_count)
+        self.tails = EventTails(database, self.reader, ports.wake_tails, shard_count=shard_count)
         self.sequencer = Sequencer(
             database,
             dispatcher,
             directory,
-            metrics,
+            instruments.metrics,
             shard_count=shard_count,
-            wake=wake,
-            on_moved=self.tails.moved,
+            wake=ports.wake,
+            on_moved=self._moved,
         )
-        self.settings = EventSettings(database, directory, audit_log)
+        self.settings = EventSettings(database, directory, audit_log, instruments.clock)
+
+    def _moved(self, heads: Mapping[TenantId, int]) -> None:
+        self.tails.moved(heads)
+        self._ports.on_moved(heads)

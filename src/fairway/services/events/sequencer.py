@@ -16,6 +16,7 @@ from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.sessions.sessions import End
 from fairway.store.connections.database import Database
 from fairway.store.connections.error_classes import reason_of
 from fairway.store.events import inbox
@@ -24,12 +25,13 @@ from fairway.store.events.log import CHUNK_EVENTS_MAX
 
 log = logger("events")
 
-TENANTS_PER_ROUND = 50
-EVENTS_PER_ROUND = 2_000  # of all its tenants: some ten milliseconds of the store's
-GATHER_US = 10_000  # between two looks, however often it is woken
+TENANTS_PER_ROUND = 500  # each costs a row of the log and one of the heads, be it for one event
+EVENTS_PER_ROUND = 5_000  # of all its tenants: some ten milliseconds of the store's
+GATHER_US = 20_000  # between two looks, however often it is woken
 BUSY_US = 20_000  # something was moved, so more may come
 ASKED_US = 100_000  # somebody in this shard wants events of its jobs
 IDLE_US = 1_000_000  # notices are rare
+FAR_US = 1 << 62
 BEFORE_ALL = TenantId(-1)
 
 
@@ -59,9 +61,16 @@ class Sequencer:
 
     def written(self, shard: ShardId) -> None:
         """Jobs that somebody wants to hear of are on disk: their events are in the inbox."""
-        if self._dispatcher.owns(shard):
-            self._due_us[shard] = self._looked_us.get(shard, 0) + GATHER_US
+        soon_us = self._looked_us.get(shard, 0) + GATHER_US
+        if self._dispatcher.owns(shard) and self._due_us.get(shard, FAR_US) > soon_us:
+            self._due_us[shard] = soon_us
             self._wake()
+
+    def ended(self, ends: Sequence[End]) -> None:
+        """Ends of runs, of one shard, are on disk: their events too, where they are asked for."""
+        asking = self._directory.with_job_events
+        if asking and any(end.lease.job.tenant in asking for end in ends):
+            self.written(ends[0].lease.shard)
 
     async def run_once(self, now_us: int) -> float:
         terms = dict(self._dispatcher.terms())

@@ -37,7 +37,6 @@ from fairway.services.submit.submission_group import (
     claims_of,
     dedup_claims,
     has_events,
-    heard_of,
     is_all_keyed,
     jobs_in,
     jobs_to_write,
@@ -117,8 +116,7 @@ class Submissions:
         """One verdict a job, in order. What is accepted is on disk."""
         if not is_admitted:
             self.admit(tenant, len(wanted))
-        wanted = heard_of(tenant, wanted)
-        names, is_special, is_known = self._directory.names, False, True
+        names, is_special, is_known = self._directory.names, tenant.job_events, True
         types, shared = names.ids, names.shared
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
@@ -153,7 +151,8 @@ class Submissions:
                 jobs, scheduled = self._timed(jobs, wanted)
             if any(new.limits for new in wanted):
                 jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
-            claims, marks = claims_of(jobs, wanted), marks_of(jobs, wanted)
+            claims = claims_of(jobs, wanted)
+            marks = marks_of(jobs, wanted, is_heard_of=tenant.job_events)
             unique = unique_wishes(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         size = payload_bytes(jobs)

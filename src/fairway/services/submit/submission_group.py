@@ -121,8 +121,13 @@ def scheduled_in(group: list[Submission]) -> set[str] | None:
     return set().union(*found) if found else None
 
 
-def marks_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, JobMarks] | None:
-    """By job, of those that have any; None when none has."""
+def marks_of(
+    jobs: list[QueuedJob], wanted: Sequence[NewJob], *, is_heard_of: bool
+) -> dict[str, JobMarks] | None:
+    """By job, of those that have any; None when none has. `is_heard_of`: their tenant wants to
+    hear what becomes of all that it submits."""
+    if is_heard_of:
+        return {job.id: with_events(new.marks) for job, new in zip(jobs, wanted, strict=True)}
     return {
         job.id: new.marks for job, new in zip(jobs, wanted, strict=True) if new.marks is not None
     } or None

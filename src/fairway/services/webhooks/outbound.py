@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from fairway.core.ids import TenantId
 from fairway.core.webhooks.addresses import AddressRules, parsed_networks
 from fairway.core.webhooks.turns import Limits, Turns
 from fairway.runtime.loops import Step, Wakeups
@@ -66,11 +68,15 @@ class Outbound:
             on_free=send,
             shard_count=shard_count,
         )
-        self._reader = LogReader(database, dispatcher, instruments, on_written=send)
+        self._reader = LogReader(database, dispatcher, instruments, on_news=read, on_written=send)
 
     @property
     def steps(self) -> dict[str, Step]:
         return {READING: self._reader.run_once, SENDING: self._deliverer.run_once}
+
+    def logs_grew(self, tenants: Iterable[TenantId]) -> None:
+        """These tenants' logs, by what was just put in order here."""
+        self._reader.logs_grew(tenants)
 
     async def close(self) -> None:
         await self._deliverer.close()

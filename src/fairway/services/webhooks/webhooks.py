@@ -197,9 +197,10 @@ class Webhooks:
         body = body_of_test(key.id, self._store_clock.now())
         async with told_if_away, self._database.quick(key.tenant) as connection:
             async with connection.transaction():
+                held = _there(await store.lock_webhook(connection, key), key)
+                if not held.terms.enabled:
+                    raise _switched_off(held)
                 count = await store.count_test(connection, key)
-                if count is None:
-                    raise _absent(key.id)
                 if await rows.count_waiting_tests(connection, key, TESTS_MAX) >= TESTS_MAX:
                     raise LimitReached(
                         f"{TESTS_MAX} tests of this webhook wait for its receiver already.",
@@ -304,6 +305,13 @@ def _there(found: Webhook | None, key: WebhookKey) -> Webhook:
     if found is None:
         raise _absent(key.id)
     return found
+
+
+def _switched_off(webhook: Webhook) -> Conflict:
+    because = f" ({webhook.disabled_because})" if webhook.disabled_because else ""
+    return Conflict(
+        f"This webhook is switched off{because}: nothing is sent to it. Enable it first."
+    )
 
 
 def _absent(webhook: str) -> NotFound:

@@ -11,6 +11,23 @@ FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :poo
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
      AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
+-- name: insert_marked_jobs
+-- Jobs of which somebody wants to hear of some, and that those were accepted. Their mark is false, which says that it is
+-- noted here: a trigger would do that row by row, at twice the price of the job.
+WITH new AS MATERIALIZED (
+    SELECT unnest(:ids::text::uuid[]) AS id, unnest(:tenants::text::int[]) AS tenant, unnest(:types::text::int[]) AS type,
+           unnest(:pools::text::smallint[]) AS pool, unnest(:priorities::text::smallint[]) AS priority,
+           unnest(:lanes::text::smallint[]) AS lane, unnest(:timeouts_ms::text::int[]) AS timeout_ms,
+           unnest(:payloads::bytea[]) AS payload, unnest(:marks::text::bool[]) AS events
+), written AS (
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, events)
+    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload,
+           new.events
+    FROM new
+)
+INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool)
+SELECT :shard, new.tenant, 'job.accepted', new.id, new.type, :state, 0, new.pool FROM new WHERE new.events IS NOT NULL
+
 -- name: claim_and_insert
 -- A few jobs with keys, in one round trip: each (tenant, key) that is free or past its day is taken, and those jobs
 -- are written that have taken theirs or have none. Rows come back only for keys taken.

@@ -133,9 +133,9 @@ async def rotate_secret(
     return until
 
 
-async def count_test(connection: Connection, key: WebhookKey) -> int | None:
-    """The number of one more test; None: there is no such webhook."""
-    number: int | None = await fetch_value(connection, _SQL["count_test"], **key._asdict())
+async def count_test(connection: Connection, key: WebhookKey) -> int:
+    """The number of one more test, of a webhook that the caller holds."""
+    number: int = await fetch_value(connection, _SQL["count_test"], **key._asdict())
     return number
 
 
