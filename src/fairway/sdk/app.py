@@ -30,6 +30,7 @@ from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleOptions
 
 if TYPE_CHECKING:
+    from fairway.sdk.bulk import Bulk
     from fairway.sdk.client.client import Client
     from fairway.sdk.webhooks import Webhooks
 
@@ -213,6 +214,13 @@ class App:
         from fairway.sdk.webhooks import Webhooks
 
         return Webhooks(self)
+
+    @cached_property
+    def bulk(self) -> Bulk:
+        """Acts on many of this tenant's jobs."""
+        from fairway.sdk.bulk import Bulk
+
+        return Bulk(self)
 
     def door(self) -> Backend:
         """The run that goes on here; else the testing mode that is open here, else the client."""

@@ -19,6 +19,7 @@ import msgspec
 
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
+from fairway.sdk.bulk_calls import BulkCalls
 from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.billing_calls import BillingCalls
@@ -86,6 +87,7 @@ class Client:
         self.event_log = EventLog(self._transport)
         self.billing = BillingCalls(self._transport)
         self.webhooks = WebhookCalls(self._transport, patience_seconds)
+        self.bulk = BulkCalls(self._transport, patience_seconds)
         self._waits = SharedWaits(
             self._transport.addresses, self._asked, decode_ends, patience_seconds
         )
