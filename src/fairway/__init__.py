@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING:  # spelt like this, or checkers do not know it
     from fairway.core.events.event import Event as Event
     from fairway.core.events.event_gap import EventGap as EventGap
     from fairway.sdk.app import App as App
+    from fairway.sdk.bulk import Bulk as Bulk
     from fairway.sdk.client.enqueue import BatchRefused as BatchRefused
     from fairway.sdk.client.failures import JobCancelled as JobCancelled
     from fairway.sdk.client.failures import JobEnded as JobEnded
@@ -72,6 +73,7 @@ else:  # unseen by type checkers: to them a misspelt name must stay a mistake
         "fairway.core.events.event": "Event",
         "fairway.core.events.event_gap": "EventGap",
         "fairway.sdk.app": "App",
+        "fairway.sdk.bulk": "Bulk",
         "fairway.sdk.client.enqueue": "BatchRefused",
         "fairway.sdk.client.failures": (
             "JobCancelled JobEnded JobExpired JobFailed ResultIgnored StillRunning"

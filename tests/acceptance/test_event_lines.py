@@ -64,7 +64,7 @@ async def _accepted(
 async def read_by_stream(urls: list[str], key: str, found: Found) -> None:
     app = App("reader", url=",".join(urls), api_key=key, patience="60s")
     try:
-        async for item in app.aevents(after=0, kinds=["job.accepted"]):
+        async for item in app.aevents(after=0, kind="job.accepted"):
             assert isinstance(item, Event), item
             found.append((item.position, item.job))
     finally:

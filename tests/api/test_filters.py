@@ -8,6 +8,13 @@ from tests.api.house import problem
 from tests.api.jobs.test_listing import fill, ids
 
 from fairway.api.filters import states
+from fairway.api.routes import ENDPOINTS
+from fairway.cli.dead import Filters
+from fairway.cli.events import WhichEvents
+from fairway.cli.jobs import Which
+from fairway.sdk.bulk import BulkWhich
+from fairway.wire.bulk import BulkFilters
+from fairway.wire.events import SocketRequest
 
 
 @pytest.mark.parametrize(
@@ -98,3 +105,13 @@ async def test_a_forged_cursor_shows_nothing_of_others(
 
 def test_a_state_that_is_named_often_is_one() -> None:
     assert states("queued,running," * 1000 + "queued") == states("running,queued")
+
+
+def test_a_filter_has_one_name_wherever_it_is_said() -> None:
+    """In the singular: several are one text with commas. What a thing has may be many (`tags`)."""
+    queries = [one for each in ENDPOINTS for one in each.parameters if one.place == "query"]
+    said = {one.name for one in queries}
+    for kind in (BulkFilters, SocketRequest, Which, Filters, WhichEvents, BulkWhich):
+        said |= kind.__annotations__.keys()
+    assert said >= {"state", "type", "pool", "tag", "kind", "since", "until"}
+    assert said.isdisjoint({"states", "types", "pools", "tags", "kinds"})

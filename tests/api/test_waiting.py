@@ -132,8 +132,8 @@ async def test_the_store_is_asked_once_about_a_key_that_is_not_there(
 async def test_what_no_filter_can_be_is_refused(house: House) -> None:
     _, key = house.new_tenant()
     async with house.caller(key) as tenant:
-        problem(await tenant.get("/v1/events?kinds=%00"), 422, "INVALID_REQUEST", "kinds")
-        assert (await tenant.get("/v1/events?kinds=circuit.opened")).status_code == 200
+        problem(await tenant.get("/v1/events?kind=%00"), 422, "INVALID_REQUEST", "kind")
+        assert (await tenant.get("/v1/events?kind=circuit.opened")).status_code == 200
 
 
 async def test_a_job_in_a_shard_that_is_not_there_is_not_there(house: House) -> None:

@@ -65,5 +65,5 @@ def test_many_are_cancelled_only_when_it_is_said_which(run: Run, job: str) -> No
 
 
 def test_a_wrong_filter_is_named(run: Run) -> None:
-    assert "state" in sentence(run("jobs", "list", "--state", "asleep"))
+    assert sentence(run("jobs", "list", "--state", "asleep")).startswith("--state: There is no")
     assert "limit" in sentence(run("jobs", "list", "--limit", "100000"))

@@ -33,6 +33,7 @@ def test_a_tenant_is_suspended_deleted_and_restored(run: Run) -> None:
     found = run("tenants", "ls", "--search", name, "--state", "suspended").out.splitlines()
     assert [line.split()[:2] for line in found[-1:]] == [[name, "suspended"]]
     assert run("tenants", "resume", name).out == f"Active again: {name}\n"
+    assert "ask with --suspend." in sentence(run("tenants", "delete", name, "-y"))
     assert run("tenants", "delete", name, "--suspend", "-y").out.startswith(f"Deleted: {name};")
     assert run("tenants", "restore", name).out.startswith(f"Restored, and suspended: {name};")
 

@@ -50,11 +50,11 @@ HOT = [
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
     "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
-    "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts",
+    "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts", "live_jobs",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
-    "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "count_live_jobs",
+    "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs",
 }  # fmt: skip
 ADDS = {"insert_job", "insert_jobs", "insert_marked_jobs", "claim_and_insert", "insert_nothing"}
 
@@ -149,6 +149,10 @@ OWN: Values = {
     "promote_due": {
         "tenants": [1], "limits": [ASKED], "bunch_tenants": [1],
         "bunch_seconds": [int(statistics.DUE.timestamp())],
+    },
+    "live_jobs": {
+        "tenant": 1, "before": HIGHEST, "states": [0, 1, 2], "type": None, "pool": None,
+        "tag": None, "looked_max": ASKED,
     },
     "read_streams": STREAMS_ASKED,
     "read_streams_by_bytes": STREAMS_ASKED,

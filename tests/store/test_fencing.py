@@ -149,13 +149,18 @@ async def discard(connection: Connection, term: Term, scene: Scene) -> Any:
 
 
 async def move_action(connection: Connection, term: Term, scene: Scene) -> Any:
-    step = Step(1, 0, 0, scene.dead.id, is_over=True)
+    step = Step(1, 0, 0, 0, scene.dead.id, is_over=True)
     return await bulk_actions.move(connection, SHARD, term, scene.action, step)
 
 
 async def fail_action(connection: Connection, term: Term, scene: Scene) -> Any:
     running = bulk_actions.RunningAction(TenantId(1), scene.action.id, "discard", 1)
     return await bulk_actions.fail(connection, SHARD, term, running, "why")
+
+
+async def fail_if_forgotten(connection: Connection, term: Term, scene: Scene) -> Any:
+    running = bulk_actions.RunningAction(TenantId(1), scene.action.id, "discard", 1)
+    return await bulk_actions.fail_if_forgotten(connection, SHARD, term, running, "why")
 
 
 async def owe(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -215,6 +220,7 @@ WRITES: dict[str, list[Write]] = {
     "discard": [discard],
     "move_action": [move_action],
     "fail_action": [fail_action],
+    "fail_if_forgotten": [fail_if_forgotten],
     "write_debts": [owe],
     "forget_debts": [pay],
     "hold_shard": [tick],

@@ -16,6 +16,7 @@ from fairway.store.history import (
     count_live,
     is_cut,
     list_jobs,
+    live_jobs,
     read_job,
     read_states,
 )
@@ -102,6 +103,29 @@ async def test_live_jobs_are_counted_up_to_a_limit(connection: Connection) -> No
     for _ in range(5):
         await add_job(connection)
     live = EVERYTHING._replace(states=[State.QUEUED.value])
-    assert await count_live(connection, SHARD, TenantId(1), live) == 5
-    assert await count_live(connection, SHARD, TenantId(1), live._replace(limit=3)) == 3
-    assert await count_live(connection, SHARD, TenantId(2), live) == 0
+    assert await count_live(connection, SHARD, TenantId(1), live) == (5, True)
+    assert await count_live(connection, SHARD, TenantId(1), live._replace(limit=3)) == (3, False)
+    assert await count_live(connection, SHARD, TenantId(1), live, looked_max=5) == (5, True)
+    assert await count_live(connection, SHARD, TenantId(1), live, looked_max=4) == (4, False)
+    assert await count_live(connection, SHARD, TenantId(2), live) == (0, True)
+
+
+async def test_a_walk_for_live_jobs_looks_at_so_many_rows_a_part(connection: Connection) -> None:
+    """However many have ended: each part says how far it has come, found or not."""
+    ids = sorted([(await add_job(connection)).id for _ in range(10)], reverse=True)
+    ended = [*ids[1:5], *ids[6:8]]  # newest first: 1 live, 4 ended, 1 live, 2 ended, 2 live
+    await connection.execute(
+        "UPDATE jobs SET state = 3, finished_at = now() WHERE id = ANY($1::uuid[])", ended
+    )
+    wanted = EVERYTHING._replace(states=[State.QUEUED.value], limit=2)
+    found, cursors = [], list[str | None]()
+    cursor: str | None = HIGHEST
+    while cursor is not None:
+        part = await live_jobs(
+            connection, SHARD, TenantId(1), wanted._replace(before=cursor), looked_max=3
+        )
+        found += [job.id for job in part.jobs]
+        cursor = part.cursor
+        cursors.append(cursor)
+    assert found == [ids[0], ids[5], ids[8], ids[9]]
+    assert cursors == [ids[2], ids[5], ids[8], None]

@@ -25,6 +25,7 @@ ACTIONS = (
     Column("act", "act"),
     Column("state", "state"),
     Column("done", "done"),
+    Column("asked to stop", "asked_to_stop", "spare"),
     Column("of", "matched"),
     Column("skipped", "skipped", "spare"),
     Column("failed", "failed"),
@@ -51,7 +52,7 @@ def show(id: str, *, options: Options = PLAIN) -> None:
 def abort(id: str, *, options: Options = PLAIN) -> None:
     """Stop one; what is done stays done."""
     one = options.tenant().call("POST", f"{PATH}/{id}/abort", {})
-    options.record(one, f"Aborted after {one['done']} of {one['matched']}.")
+    options.record(one, _told(one))
 
 
 class Wish(NamedTuple):
@@ -73,12 +74,11 @@ def act_on_many(remote: Remote, wish: Wish, options: Options) -> None:
     given = {name: value for name, value in wish.which.items() if value is not None}
     body = {"act": wish.act, "filter": given, "all": wish.is_all}
     counted = remote.call("POST", PATH, body | {"dry_run": True})
-    count = f"{'' if counted['is_exact'] else 'more than '}{counted['matched']}"
-    things = f"{count} {wish.things}{'' if count == '1' else 's'}"
+    things = _counted(counted, wish.things)
     if wish.dry_run:
         options.record(counted, f"This would {wish.act} {things}; nothing was done.")
         return
-    if counted["matched"] and not wish.yes:
+    if (counted["matched"] or not counted["is_exact"]) and not wish.yes:
         wish.examples()
         agreed(f"This will {wish.act} {things}.", yes=wish.yes)
     _follow(remote, remote.call("POST", PATH, body | wish.terms), wish.wait, options)
@@ -101,8 +101,15 @@ def _follow(remote: Remote, found: dict[str, Any], wait: bool, options: Options)
         say(f"The store refused some of it: {found['error']}")
 
 
+def _counted(found: Record, things: str) -> str:
+    """`at least`: there are more than anybody looked through."""
+    count = f"{'' if found['is_exact'] else 'at least '}{found['matched']}"
+    return f"{count} {things}{'' if count == '1' else 's'}"
+
+
 def _told(one: Record) -> str:
-    rest = "".join(f", {one[name]} {name}" for name in ("skipped", "failed") if one[name])
+    parts = ("asked_to_stop", "skipped", "failed")
+    rest = "".join(f", {one[name]} {name.replace('_', ' ')}" for name in parts if one[name])
     return (
         f"{one['act']} {one['id']}: {one['state']}, {one['done']} of {one['matched']} done{rest}."
     )

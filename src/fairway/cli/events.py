@@ -33,7 +33,7 @@ EVENTS = (
 class WhichEvents:
     """Which events: what is not given does not narrow."""
 
-    kinds: Annotated[
+    kind: Annotated[
         str | None, Parameter(help="Only of these kinds, such as job.dead,circuit.*")
     ] = None
     type: Annotated[str | None, Parameter(help="Only about these job types.")] = None
@@ -85,17 +85,13 @@ def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Options
     remote = options.tenant()
     settings = ClientSettings(url=remote.url, api_key=remote.key)
     client = Client(settings, user_agent="fairway-cli")
-    wanted = Wanted(_parts(which.kinds), _parts(which.type), which.job)
+    wanted = Wanted(which.kind or "", which.type or "", which.job)
     for item in iterate(client.event_log.follow(after, wanted)):
         if options.form == "table":
             say(visible(_line(item)))
         else:
             show_lines([_record(item)])
         sys.stdout.flush()
-
-
-def _parts(text: str | None) -> list[str]:
-    return text.split(",") if text else []
 
 
 def _record(item: LogItem) -> Any:

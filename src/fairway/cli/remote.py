@@ -8,6 +8,7 @@ belong together: the key of a file is shown to the address of that file only.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -20,11 +21,12 @@ from cyclopts import Group, Parameter
 
 from fairway.cli.processes.local_keys import FILE_NAME, read_keys
 from fairway.cli.profiles import Profile, config_path, read_profiles
+from fairway.cli.terminal.flag_words import in_flags, typed_flags
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.sdk.http.settings import DEFAULT_URL, checked_url
-from fairway.wire.problems import error_of, naming_its_field
+from fairway.wire.problems import error_of
 
 Role = Literal["tenant", "operator"]
 
@@ -149,7 +151,9 @@ class Remote:
         if reply.status >= 400:
             problem = _json(reply.content)
             is_ours = isinstance(problem, dict) and "code" in problem
-            raise naming_its_field(error_of(problem)) if is_ours else _stranger(self.url, reply)
+            if not is_ours:
+                raise _stranger(self.url, reply)
+            raise in_flags(error_of(problem), typed_flags(sys.argv[1:]))
         return _json(reply.content)
 
     def reply(

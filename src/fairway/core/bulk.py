@@ -17,6 +17,9 @@ from fairway.core.lifecycle import LIVE, State
 #: cancel: jobs that have not ended; replay and discard: dead letters.
 BulkAct: TypeAlias = Literal["cancel", "replay", "discard"]
 
+HELD_UP_TRIES_MAX = 20
+HELD_UP_SECONDS_MAX = 600.0
+
 NOWHERE = "00000000-0000-0000-0000-000000000000"  # before every id
 
 
@@ -62,6 +65,7 @@ class BulkAction(NamedTuple):
     per_second: int
     matched: int
     done: int
+    asked_to_stop: int  # of a cancel: they ran
     skipped: int  # ended, or came back, by themselves before their turn
     failed: int  # that the store refused to change
     cursor: str
@@ -85,3 +89,9 @@ def is_meant(act: BulkAct, states: list[int] | None) -> bool:
     """Whether an act can be done to jobs in these states."""
     possible = {state.value for state in LIVE} if act == "cancel" else {State.DEAD.value}
     return states is None or set(states) <= possible
+
+
+def is_hopeless(tries: int, seconds: float) -> bool:
+    """Whether an action that got nowhere so often, for so long, is given up. Both: a store that is
+    slow for a minute fails many tries, one that is asked seldom takes long to say no."""
+    return tries >= HELD_UP_TRIES_MAX and seconds >= HELD_UP_SECONDS_MAX

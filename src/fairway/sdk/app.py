@@ -30,6 +30,7 @@ from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleOptions
 
 if TYPE_CHECKING:
+    from fairway.sdk.bulk import Bulk
     from fairway.sdk.client.client import Client
     from fairway.sdk.webhooks import Webhooks
 
@@ -153,8 +154,8 @@ class App:
         self,
         *,
         after: int | None = None,
-        kinds: Sequence[str] = (),
-        types: Sequence[str] = (),
+        kind: str | Sequence[str] = (),
+        type: str | Sequence[str] = (),
         job: str | None = None,
     ) -> AsyncIterator[LogItem]:
         """As `events`, for async code."""
@@ -162,26 +163,26 @@ class App:
             raise Conflict("a testing mode keeps no event log; ask a handle for a job's events")
         from fairway.sdk.logs.event_log import Wanted  # as `client` below
 
-        return self.client.event_log.follow(after, Wanted(kinds, types, job))
+        return self.client.event_log.follow(after, Wanted(kind, type, job))
 
     def events(
         self,
         *,
         after: int | None = None,
-        kinds: Sequence[str] = (),
-        types: Sequence[str] = (),
+        kind: str | Sequence[str] = (),
+        type: str | Sequence[str] = (),
         job: str | None = None,
     ) -> Iterator[LogItem]:
         """What happens to this tenant's jobs, in order and without end.
 
         `after` is the position of the last event you have, 0 for all that are kept; left out, from
-        now on. `kinds` are such as `"job.dead"` and `"circuit.*"`, `types` names of job types. A
+        now on. `kind` is one or more such as `"job.dead"` and `"circuit.*"`, `type` job types. A
         connection that breaks goes on where it was, at any server; events that were deleted
         meanwhile are an `EventGap`.
         """
         from fairway.sdk.client.blocking import iterate  # as `client` below
 
-        return iterate(self.aevents(after=after, kinds=kinds, types=types, job=job))
+        return iterate(self.aevents(after=after, kind=kind, type=type, job=job))
 
     @staticmethod
     def load(target: str) -> App:
@@ -213,6 +214,13 @@ class App:
         from fairway.sdk.webhooks import Webhooks
 
         return Webhooks(self)
+
+    @cached_property
+    def bulk(self) -> Bulk:
+        """Acts on many of this tenant's jobs."""
+        from fairway.sdk.bulk import Bulk
+
+        return Bulk(self)
 
     def door(self) -> Backend:
         """The run that goes on here; else the testing mode that is open here, else the client."""

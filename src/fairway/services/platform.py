@@ -410,6 +410,7 @@ class Platform:
             self.watchers,
             self.store_clock,
             self.wakeups.of("promoter"),
+            self.wakeups.of("bulk actions"),
         )
         self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_restraints = TenantRestraints(self.database, self.audit_log)
@@ -432,6 +433,7 @@ class Platform:
         """What is done to many jobs at once, by a loop of its own."""
         self.bulk_actions = BulkActions(
             self.database,
+            self.directory,
             self.store_clock,
             shard_count=self.cluster.shard_count,
             on_begun=self.wakeups.of("bulk actions"),

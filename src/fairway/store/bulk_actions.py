@@ -52,6 +52,7 @@ class Step(NamedTuple):
     """What one batch did."""
 
     done: int
+    asked_to_stop: int
     skipped: int
     failed: int
     cursor: str
@@ -95,6 +96,22 @@ async def fail(
     touched = await execute(
         connection,
         _SQL["fail_action"],
+        shard=shard,
+        term=term,
+        tenant=action.tenant,
+        id=action.id,
+        error=error,
+    )
+    return touched == 1
+
+
+async def fail_if_forgotten(
+    connection: Connection, shard: ShardId, term: Term, action: RunningAction, error: str
+) -> bool:
+    """It ends as failed, if its tenant is not there any more."""
+    touched = await execute(
+        connection,
+        _SQL["fail_if_forgotten"],
         shard=shard,
         term=term,
         tenant=action.tenant,

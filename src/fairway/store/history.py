@@ -9,12 +9,14 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import JobFilter, JobRecord
 from fairway.store.arrays import columns
-from fairway.store.connections.database import Connection, fetch, fetch_as, fetch_row, fetch_value
+from fairway.store.connections.database import Connection, fetch, fetch_as, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("history.sql")
 
 PAGE_BYTES = 4 << 20  # of results and errors: a page as heavy as this may go on (as in `list_jobs`)
+LOOKED_MAX = 20_000  # rows of one part of a walk over a tenant's jobs: some tens of milliseconds
+COUNT_LOOKED_MAX = 500_000  # of one that somebody waits for
 
 
 async def read_jobs(
@@ -122,25 +124,61 @@ class LiveJob(NamedTuple):
     key: StreamKey
 
 
+class LivePart(NamedTuple):
+    """What one part of a walk over a tenant's jobs found."""
+
+    jobs: list[LiveJob]  # newest first
+    cursor: str | None  # the next part begins before this one; None: there is nothing more
+
+
 async def live_jobs(
-    connection: Connection, shard: ShardId, tenant: TenantId, wanted: JobFilter
-) -> list[LiveJob]:
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    wanted: JobFilter,
+    looked_max: int | None = None,
+) -> LivePart:
+    """Of so many of the newest rows; `LOOKED_MAX` when nothing is said."""
     rows = await fetch(
-        connection, _SQL["live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
+        connection,
+        _SQL["live_jobs"],
+        shard=shard,
+        tenant=tenant,
+        looked_max=looked_max or LOOKED_MAX,
+        **wanted._asdict(),
     )
-    return [
+    jobs = [
         LiveJob(
             row["id"], StreamKey(tenant, row["pool"], row["type"], row["priority"], row["lane"])
         )
         for row in rows
+        if row["is_found"]
     ]
+    is_full = len(jobs) == wanted.limit
+    last = jobs[-1].id if is_full else next((r["id"] for r in rows if not r["is_found"]), None)
+    return LivePart(jobs, last)
+
+
+class LiveCount(NamedTuple):
+    matched: int
+    is_exact: bool
 
 
 async def count_live(
-    connection: Connection, shard: ShardId, tenant: TenantId, wanted: JobFilter
-) -> int:
-    """How many `live_jobs` would find, up to the filter's limit."""
-    count: int = await fetch_value(
-        connection, _SQL["count_live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    wanted: JobFilter,
+    looked_max: int = COUNT_LOOKED_MAX,
+) -> LiveCount:
+    """How many have not ended, up to the filter's limit, among so many of the newest rows."""
+    row = await fetch_row(
+        connection,
+        _SQL["count_live_jobs"],
+        shard=shard,
+        tenant=tenant,
+        looked_max=looked_max,
+        **wanted._asdict(),
     )
-    return count
+    matched, is_longer = (0, False) if row is None else row
+    return LiveCount(matched, matched < wanted.limit and not is_longer)

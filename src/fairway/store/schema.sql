@@ -317,6 +317,7 @@ CREATE TABLE bulk_actions (
     tag          text,
     skipped      bigint      NOT NULL DEFAULT 0,          -- were not any more what was asked for
     failed       bigint      NOT NULL DEFAULT 0,          -- that the store refused to change
+    asked_to_stop bigint     NOT NULL DEFAULT 0,          -- ran when they were to be cancelled
     PRIMARY KEY (shard, tenant, id)
 );
 CREATE INDEX bulk_actions_running ON bulk_actions (shard) WHERE state = 'running';

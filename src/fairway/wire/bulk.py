@@ -66,7 +66,11 @@ class BulkCount(Struct, kw_only=True):
 
     matched: Annotated[int, doc("How many jobs match.")]
     is_exact: Annotated[
-        bool, doc("False when there are more: than a million dead letters, or 100 000 others.")
+        bool,
+        doc(
+            "False when there may be more: beyond a million dead letters, 100 000 jobs that have"
+            " not ended, or half a million jobs to look through for these."
+        ),
     ]
 
 
@@ -79,7 +83,10 @@ class BulkActionView(Struct, kw_only=True):
     filter: Annotated[BulkFilters, doc("Which jobs.")]
     per_second: Annotated[int, doc("At most so many in a second.")]
     matched: Annotated[int, doc("How many matched when it began.")]
-    done: Annotated[int, doc("Done, or asked to stop.")]
+    done: Annotated[int, doc("Cancelled, replayed or discarded.")]
+    asked_to_stop: Annotated[
+        int, doc("Of a cancel: they ran, and were asked to stop; most end as cancelled soon.")
+    ]
     skipped: Annotated[int, doc("Ended or came back by themselves before their turn.")]
     failed: Annotated[int, doc("That the store refused to change.")]
     created_at: Annotated[datetime, doc("When it began; what came later is not part of it.")]

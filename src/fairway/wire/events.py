@@ -8,11 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from fairway.wire.doc import doc
-from fairway.wire.messages import JobType
 
 Position = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 SubscriptionName = Annotated[str, Meta(min_length=1, max_length=64)]
-Names = Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=50)]
+Words = Annotated[str, Meta(max_length=10_000)]
 
 
 class EventView(Struct, kw_only=True):
@@ -65,8 +64,8 @@ class SocketRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     subscribe: Annotated[SubscriptionName | None, doc("A name of your own for it.")] = None
     unsubscribe: Annotated[SubscriptionName | None, doc("The name of one that is to end.")] = None
     after: Annotated[Position | None, doc("Where to begin; left out: from now on.")] = None
-    kinds: Annotated[Names, doc("Kinds of events; `job.*` is all that begin so.")] = []
-    types: Annotated[
-        list[JobType], Meta(max_length=50), doc("Job types: events about them and their jobs.")
-    ] = []
+    kind: Annotated[
+        Words | None, doc("One or more kinds, with commas between; `job.*` for all of a noun.")
+    ] = None
+    type: Annotated[Words | None, doc("One or more job types, with commas between.")] = None
     job: Annotated[str | None, doc("Events of this job alone.")] = None

@@ -46,7 +46,7 @@ async def read_by_stream(line: Line, talker: Talker) -> list[int]:
     """As the SDK does, which comes back by itself."""
     app, cutter = App("reader", url=line.url, api_key=talker.key, patience="30s"), Cutter(line)
     found: list[int] = []
-    items = app.aevents(after=0, kinds=["job.accepted"])
+    items = app.aevents(after=0, kind="job.accepted")
     while len(found) < EVENTS:
         item = await anext(items)
         assert isinstance(item, Event), item

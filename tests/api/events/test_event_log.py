@@ -38,7 +38,7 @@ async def test_a_log_is_followed_and_looked_at(
     await tenant.delete(f"/v1/jobs/{jobs[2]}")
     for _ in range(2):
         await worker.run()
-    await until_there(tenant, "kinds=job.succeeded", 2)
+    await until_there(tenant, "kind=job.succeeded", 2)
 
     found = await page(tenant)
     assert positions(found) == [*range(1, len(found["events"]) + 1)]
@@ -47,16 +47,16 @@ async def test_a_log_is_followed_and_looked_at(
     first = found["events"][0]
     assert (first["kind"], first["job"], first["subject"]) == ("job.accepted", jobs[0], worker.type)
     assert first["data"] == {"state": "queued", "attempt": 0, "pool": "short"}
-    done = (await page(tenant, "kinds=job.succeeded"))["events"]
+    done = (await page(tenant, "kind=job.succeeded"))["events"]
     assert [(one["job"], one["data"]["ran_ms"]) for one in done] == [(jobs[0], 1.5), (jobs[1], 1.5)]
     again = await page(tenant, f"after={found['cursor']}")
     assert (again["events"], again["cursor"]) == ([], found["cursor"])
     mine = (await page(tenant, f"job={jobs[2]}"))["events"]
     assert [one["kind"] for one in mine] == ["job.accepted", "job.cancelled"]
 
-    two = await page(tenant, "limit=2&kinds=job.accepted")
+    two = await page(tenant, "limit=2&kind=job.accepted")
     assert (positions(two), two["cursor"]) == ([1, 2], 2)
-    third = await page(tenant, f"limit=2&kinds=job.accepted&after={two['cursor']}")
+    third = await page(tenant, f"limit=2&kind=job.accepted&after={two['cursor']}")
     assert (positions(third), third["cursor"]) == ([3], found["cursor"])
     none = await page(tenant, "type=other")
     assert (none["events"], none["cursor"]) == ([], found["cursor"])
@@ -64,7 +64,7 @@ async def test_a_log_is_followed_and_looked_at(
     newest = await page(tenant, "order=newest&limit=2")
     last = found["cursor"]
     assert (positions(newest), newest["cursor"]) == ([last, last - 1], last - 1)
-    below = await page(tenant, f"order=newest&after={last - 1}&kinds=job.accepted")
+    below = await page(tenant, f"order=newest&after={last - 1}&kind=job.accepted")
     assert (positions(below), below["cursor"]) == ([3, 2, 1], 1)
     assert positions(await page(tenant, "order=newest&after=1")) == []
     empty = await page(stranger, "order=newest")
@@ -89,7 +89,7 @@ async def test_one_job_may_be_heard_of(tenant: httpx2.AsyncClient, worker: HandW
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("kinds=job.done", "kinds"), ("kind=job.dead", "kind"), ("after=-1", "after"),
+    [("kind=job.done", "kind"), ("kinds=job.dead", "kinds"), ("after=-1", "after"),
      ("after=x", "after"), ("after=9999999999999999999", "after"),
      ("limit=0", "limit"), ("limit=1001", "limit"), ("job=7", "job"),
      ("type=", "type"), ("order=up", "order"), ("after=1&after=2", "after")],

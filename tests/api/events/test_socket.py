@@ -37,7 +37,7 @@ async def test_subscriptions_share_a_line_each_with_its_filter(
         assert await socket.subscribe("all", after=0) == 0
         assert [one["position"] for one in await socket.hear_events(2, "all")] == [1, 2]
         assert await socket.subscribe("new") == 2
-        assert await socket.subscribe("others", types=["other.type"], kinds=["job.*"]) == 2
+        assert await socket.subscribe("others", type="other.type", kind="job.*") == 2
         await talker.make(1)
         await talker.make(1, "other.type")
         heard = {"all": [], "new": [], "others": []}  # type: dict[str, list[int]]
@@ -59,7 +59,7 @@ async def test_what_cannot_be_done_is_said_and_the_line_goes_on(
             ("{}", "INVALID_REQUEST", "subscribe"),
             ('{"subscribe": "x", "after": -1}', "INVALID_REQUEST", ""),
             ('{"subscribe": "x", "after": 99}', "INVALID_CURSOR", "the newest is 0"),
-            ('{"subscribe": "x", "kinds": ["job.deed"]}', "INVALID_REQUEST", "job.dead"),
+            ('{"subscribe": "x", "kind": "job.deed"}', "INVALID_REQUEST", "job.dead"),
             ('{"subscribe": "x", "job": "y"}', "INVALID_REQUEST", "id of a job"),
             ('{"subscribe": "x", "colour": 1}', "INVALID_REQUEST", "colour"),
             ('{"unsubscribe": "x"}', "NOT_FOUND", "no subscription"),

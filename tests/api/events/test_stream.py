@@ -78,7 +78,7 @@ async def test_a_filter_moves_the_position_on(talker: Talker) -> None:
     (job,) = await talker.make(1)
     await talker.until(3)
     async with talker.caller() as caller:
-        for query in ({"type": talker.type}, {"job": job}, {"kinds": "job.*", "job": job}):
+        for query in ({"type": talker.type}, {"job": job}, {"kind": "job.*", "job": job}):
             asked = {"after": "0", **query}
             async with caller.stream("GET", "/v1/events/stream", params=asked) as reply:
                 (found,) = await Stream(reply).next()
@@ -113,8 +113,8 @@ async def test_a_position_that_there_is_not_is_refused(talker: Talker) -> None:
         for wrong in ("-1", "x", "9" * 19, "١"):
             reply = await caller.get("/v1/events/stream", params={"after": wrong})
             problem(reply, 422, "INVALID_REQUEST", "after")
-        reply = await caller.get("/v1/events/stream", params={"kinds": "job.deed"})
-        assert "job.dead" in problem(reply, 422, "INVALID_REQUEST", "kinds")["detail"]
+        reply = await caller.get("/v1/events/stream", params={"kind": "job.deed"})
+        assert "job.dead" in problem(reply, 422, "INVALID_REQUEST", "kind")["detail"]
         head = await caller.head("/v1/events/stream")
         assert head.headers["content-type"].startswith("text/event-stream")
 

@@ -74,8 +74,8 @@ async def test_many_are_counted_then_replayed(
     assert await ids(tenant) == jobs
     location = await begin(tenant, "replay", filter={"type": worker.type}, per_second=1000)
     action = await over(tenant, location)
-    counts = {name: action[name] for name in ("matched", "done", "skipped", "failed")}
-    assert counts == {"matched": 4, "done": 4, "skipped": 0, "failed": 0}
+    counts = {n: action[n] for n in ("matched", "done", "asked_to_stop", "skipped", "failed")}
+    assert counts == {"matched": 4, "done": 4, "asked_to_stop": 0, "skipped": 0, "failed": 0}
     assert (action["act"], action["state"]) == ("replay", "done")
     assert action["filter"]["type"] == worker.type
     problem(await stranger.get(location), 404, "NOT_FOUND")
@@ -128,7 +128,7 @@ async def test_what_runs_is_asked_to_stop(tenant: httpx2.AsyncClient, worker: Ha
     await batch(tenant, 2, type=worker.type)
     lease = await worker.lease()
     done = await over(tenant, await begin(tenant, "cancel", filter={"type": worker.type}))
-    assert (done["matched"], done["done"]) == (2, 2)
+    assert (done["matched"], done["done"], done["asked_to_stop"]) == (2, 1, 1)
     assert (await worker.say())["cancel"] == [lease["job"]]
 
 

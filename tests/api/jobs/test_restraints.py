@@ -31,7 +31,7 @@ async def test_restraints_are_seen_told_and_lifted(
     assert quarantine["type"] == worker.type
     kinds = [event["kind"] for event in await first_events(tenant, 2)]
     assert sorted(kinds) == ["circuit.opened", "quarantine.imposed"]
-    only = (await tenant.get("/v1/events?kinds=quarantine.imposed&limit=1")).json()
+    only = (await tenant.get("/v1/events?kind=quarantine.imposed&limit=1")).json()
     assert [event["subject"] for event in only["events"]] == [worker.type]
     assert (await stranger.get("/v1/events")).json()["events"] == []
     assert (await stranger.get("/v1/restraints")).json()["circuits"] == []

@@ -156,11 +156,13 @@ async def test_every_act_leaves_its_line(scene: Scene, worker: HandWorker) -> No
 
     jobs = [{"type": "nobody.runs.this"}] * 3
     await scene.tenant.post("/v1/jobs/batch", json={"jobs": jobs})
-    slowly = {"act": "cancel", "filter": {"type": "nobody.runs.this"}, "per_second": 1}
+    which = {"type": "nobody.runs.this", "pool": "short", "state": "queued,running"}
+    slowly = {"act": "cancel", "filter": which, "per_second": 1}
     begun = await scene.tenant.post("/v1/bulk-actions", json=slowly)
     (line,) = await scene.lines(begun)
     assert (line["action"], line["subject"]) == ("bulk_cancel", begun.json()["id"])
-    assert line["after"]["matched"] == 3
+    assert line["after"] | {"matched": 3, **which} == line["after"], "as people say it"
+    assert line["after"].keys().isdisjoint({"states", "before", "fingerprint"})
     aborted = await scene.tenant.post(f"{begun.headers['location']}/abort")
     (line,) = await scene.lines(aborted)
     assert (line["action"], line["after"]) == ("abort_bulk_action", {"state": "aborted"})

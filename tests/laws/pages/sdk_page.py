@@ -15,6 +15,7 @@ from typing import Any, get_overloads
 import fairway
 import fairway.sql
 import fairway.testing
+from fairway.sdk.bulk import BulkWhich
 from fairway.sdk.client.enqueue import EnqueueOptions
 from fairway.sdk.job import JobOptions
 from fairway.sdk.schedule import ScheduleOptions
@@ -30,6 +31,7 @@ GROUPS = {
     "Jobs that were handed in": ["Handle", "JobStatus", "LogLine"],
     "The event log": ["Event", "EventGap"],
     "Flows": ["chain", "group", "Signature", "FlowHandle"],
+    "Many jobs at once": ["Bulk"],
     "Webhooks": ["Webhooks", "verify_webhook"],
     "Inside a run": ["CTX", "Ctx"],
     "What a handler may say": [
@@ -45,6 +47,7 @@ SQL = ["enqueue", "aenqueue", "enqueue_many", "aenqueue_many"]
 OPTIONS: dict[str, list[tuple[str, Any]]] = {
     "App": [("@app.job(…)", JobOptions), ("@app.schedule(…)", ScheduleOptions)],
     "Job": [("job.options(…)", EnqueueOptions)],
+    "Bulk": [("app.bulk.start(…)", BulkWhich)],
 }
 #: Public for other parts of the house, and of no use to who writes jobs.
 INNER = {

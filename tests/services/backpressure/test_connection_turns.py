@@ -78,8 +78,8 @@ async def cancel_type(platform: Platform, tenant: Tenant, job_type: str) -> Canc
     number = platform.directory.type_ids[job_type]
     wanted = JobFilter(HIGHEST_JOB_ID, LOWEST_JOB_ID, [0, 1], number, None, 100)
     async with platform.database.slow(tenant.id) as connection:
-        page = await history.live_jobs(connection, ShardId(0), tenant.id, wanted)
-    return await platform.control.cancel_these(tenant.id, ShardId(0), page)
+        part = await history.live_jobs(connection, ShardId(0), tenant.id, wanted)
+    return await platform.control.cancel_these(tenant.id, ShardId(0), part.jobs)
 
 
 async def test_single_jobs_do_not_wait_behind_pages(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
-from tests.services.platform_room import SHORT, Hand, add_tenant, new, sight, submit, until
+from tests.services.platform_room import (
+    SHORT,
+    Hand,
+    add_tenant,
+    new,
+    sight,
+    stored,
+    submit,
+    until,
+)
 from tests.services.refusing import refusing
 
-from fairway.core.bulk import BulkAction, BulkFilter
+from fairway.core.bulk import HELD_UP_TRIES_MAX, BulkAction, BulkFilter
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
@@ -17,6 +26,7 @@ from fairway.services.jobs.bulk_actions import Pace
 from fairway.services.jobs.bulk_runner import REST_SECONDS, BulkRunner
 from fairway.services.jobs.control import Cancelled, Ending
 from fairway.services.platform import Platform
+from fairway.store import history
 
 EVERYTHING = BulkFilter("ffffffff-ffff-ffff-ffff-ffffffffffff", LOWEST_JOB_ID)
 FATAL = Outcome(OutcomeKind.FAILED, 10, failure=FailureClass.PERMANENT)
@@ -171,8 +181,93 @@ async def test_what_is_cancelled_on_disk_does_not_start_when_nobody_heard_of_it(
     with monkeypatch.context() as patch:
         patch.setattr(platform.control, "settle", lost)
         await runner.run_once(platform.clock.now_us())
-    assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 3
-    await runner.run_once(platform.clock.now_us())
-    assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 0
     (later,) = await submit(platform, tenant)
-    assert [lease.job.id for lease in await Hand(platform).take()] == [later]
+    taken = await Hand(platform).take()
+    assert [lease.job.id for lease in taken] == [later], "before anybody looked"
+    await runner.run_once(platform.clock.now_us())
+    (last,) = await submit(platform, tenant)
+    assert [lease.job.id for lease in await Hand(platform).take()] == [last]
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 0
+
+
+# -- turns, and what gets nowhere ----------------------------------------------------------------
+
+
+def runner_of(platform: Platform) -> BulkRunner:
+    return BulkRunner(
+        platform.database, platform.dispatcher, platform.directory, platform.dead_letters,
+        platform.control, platform.watchers,
+    )  # fmt: skip
+
+
+async def test_tenants_have_turns_one_step_each(platform: Platform, tenant: Tenant) -> None:
+    await platform.loops["bulk actions"].stop()
+    other = await add_tenant(platform, "other")
+    for one in (tenant, other):
+        await submit(platform, one, new("nobody.runs.this"))
+    mine = [
+        await platform.bulk_actions.begin(tenant.id, "cancel", EVERYTHING, Pace(50))
+        for _ in range(3)
+    ]
+    theirs = await platform.bulk_actions.begin(other.id, "cancel", EVERYTHING, Pace(50))
+    await runner_of(platform).run_once(platform.clock.now_us())
+    assert await has_ended(platform, other, theirs.id)
+    ended = [await has_ended(platform, tenant, one.id) for one in mine]
+    assert sorted(ended) == [False, False, True]
+
+
+async def test_a_step_walks_so_far_and_the_next_goes_on_from_there(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not it found any: however many jobs have ended, a step is short."""
+    monkeypatch.setattr(history, "LOOKED_MAX", 2)
+    await platform.loops["bulk actions"].stop()
+    jobs = await submit(platform, tenant, *[new("nobody.runs.this") for _ in range(7)])
+    for job in sorted(jobs)[2:]:
+        await platform.control.cancel(tenant.id, job)
+    action = await platform.bulk_actions.begin(tenant.id, "cancel", EVERYTHING, Pace(50))
+    runner, now_us, steps = runner_of(platform), platform.clock.now_us(), 0
+    while not await has_ended(platform, tenant, action.id):
+        await runner.run_once(now_us + steps * 1_000_000)
+        steps += 1
+    action = await platform.bulk_actions.read(tenant.id, action.id)
+    assert (action.state, action.done, action.skipped, steps) == ("done", 2, 0, 4)
+
+
+async def test_what_gets_nowhere_for_long_has_failed_and_says_why(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The store cuts its statement off each time: no row is at fault, and no end in sight."""
+    await platform.loops["bulk actions"].stop()
+    await submit(platform, tenant, new("nobody.runs.this"))
+    action = await platform.bulk_actions.begin(tenant.id, "cancel", EVERYTHING, Pace(50))
+    runner, now_us = runner_of(platform), platform.clock.now_us()
+    async with refusing(platform, f"NEW.tenant = {tenant.id}", code="57014"):
+        for minute in range(HELD_UP_TRIES_MAX - 1):
+            await runner.run_once(now_us + minute * 61_000_000)
+        assert not await has_ended(platform, tenant, action.id)
+        await runner.run_once(now_us + HELD_UP_TRIES_MAX * 61_000_000)
+    action = await platform.bulk_actions.read(tenant.id, action.id)
+    assert (action.state, action.done) == ("failed", 0)
+    assert action.error == "It got no further in 20 tries: not this row (57014)"
+
+
+async def test_a_replay_of_a_tenant_that_is_forgotten_has_failed(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """While it is only deleted it may be restored: then it waits, and brings nothing back."""
+    for name in ("bulk actions", "deleted tenants"):
+        await platform.loops[name].stop()
+    (job,) = await died(platform, tenant, None)
+    action = await replay_all(platform, tenant)
+    await platform.tenant_states.delete(tenant.name, may_suspend=True)
+    runner, now_us = runner_of(platform), platform.clock.now_us()
+    await runner.run_once(now_us)
+    assert not await has_ended(platform, tenant, action.id)
+    assert (await stored(platform, job))[0] is State.DEAD
+    async with platform.database.background() as connection:
+        await connection.execute("DELETE FROM tenants WHERE id = $1", tenant.id)
+    await runner.run_once(now_us + 2_000_000)
+    action = await platform.bulk_actions.read(tenant.id, action.id)
+    assert (action.state, action.done) == ("failed", 0)
+    assert "Its tenant was deleted" in (action.error or "")

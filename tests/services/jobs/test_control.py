@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import asyncpg
 import pytest
 from tests.services.platform_room import (
     MEDIUM,
@@ -23,6 +25,7 @@ from fairway.core.run.outcome import Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.jobs import control as control_module
 from fairway.services.platform import Platform
+from fairway.store import outcomes
 
 
 async def test_a_waiting_job_is_cancelled_at_once_and_never_granted(
@@ -121,3 +124,29 @@ async def test_a_cancellation_of_a_run_that_nobody_knows_ends_soon(
     news = await hand.say(running=[holding(lease)])
     assert news is not None
     assert news.cancels == [job]
+
+
+@pytest.mark.parametrize("is_on_disk", [True, False])
+async def test_nothing_starts_while_nobody_knows_whether_it_is_cancelled(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, is_on_disk: bool
+) -> None:
+    """The reply to the commit is lost: what became of it is read again before it may start."""
+    await platform.loops["bulk actions"].stop()
+    doomed, other = await submit(platform, tenant, new(), new())
+    cancel_waiting = outcomes.cancel_waiting
+
+    async def lost(*given: Any, **named: Any) -> bool:
+        if is_on_disk:
+            await cancel_waiting(*given, **named)
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outcomes, "cancel_waiting", lost)
+        with pytest.raises(Unavailable):
+            await platform.control.cancel(tenant.id, doomed)
+    assert [lease.job.id for lease in await Hand(platform).take()] == [other]
+    await platform.control.make_sure()
+    (last,) = await submit(platform, tenant)
+    started = [last] if is_on_disk else [doomed, last]
+    taken = await Hand(platform, short=3).take(len(started))
+    assert sorted(lease.job.id for lease in taken) == sorted(started)

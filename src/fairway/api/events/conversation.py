@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from fairway.api.events.event_log import filter_of
 from fairway.api.events.socket_line import GOING_AWAY, SocketLine
 from fairway.api.events.stream import PING_SECONDS, begin_at
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, LimitReached, NotFound
 from fairway.core.events.event import Event
-from fairway.core.events.event_filter import EventFilter, parse_kinds
-from fairway.core.ids import TenantId, parse_job_id
+from fairway.core.events.event_filter import EventFilter
+from fairway.core.ids import TenantId
 from fairway.runtime.loops import WorkInParts, pause
 from fairway.services.events.event_tails import AT_ONCE, EventTails, Follower
 from fairway.services.platform import Platform
@@ -173,10 +174,10 @@ def _understood(text: bytes) -> SocketRequest:
 
 
 def _filter_of(asked: SocketRequest) -> EventFilter:
-    job = None if asked.job is None else parse_job_id(asked.job)
-    if job is None and asked.job is not None:
-        raise InvalidRequest("job is the id of a job.", field="/job")
-    return EventFilter(parse_kinds(",".join(asked.kinds)), tuple(asked.types), job)
+    try:
+        return filter_of({"kind": asked.kind, "type": asked.type, "job": asked.job})
+    except InvalidRequest as error:
+        raise InvalidRequest(error.message, field=f"/{error.field}") from None
 
 
 def _refusal(name: str, error: FairwayError) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
@@ -42,7 +44,7 @@ EVENT_FILTERS = (
         schema={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
     ),
     query(
-        "kinds",
+        "kind",
         "One or more kinds, with commas between; `job.*` for all of a noun.",
         "job.dead,circuit.*",
     ),
@@ -187,7 +189,8 @@ def view_of(event: Event) -> EventView:
     )
 
 
-def filter_of(given: QueryParams) -> EventFilter:
+def filter_of(given: Mapping[str, str | None]) -> EventFilter:
+    """The filters of events, as texts with commas: in a query, or in a message on a socket."""
     types = tuple(dict.fromkeys(one for one in (given.get("type") or "").split(",") if one))
     if len(types) > TYPES_MAX:
         raise InvalidRequest(f"type names at most {TYPES_MAX} job types.", field="type")
@@ -196,7 +199,7 @@ def filter_of(given: QueryParams) -> EventFilter:
     job = given.get("job")
     if job is not None and (job := parse_job_id(job)) is None:
         raise InvalidRequest("job is the id of a job.", field="job")
-    return EventFilter(parse_kinds(given.get("kinds") or ""), types, job)
+    return EventFilter(parse_kinds(given.get("kind") or ""), types, job)
 
 
 def limit_of(text: str | None) -> int:

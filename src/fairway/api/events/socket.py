@@ -42,7 +42,7 @@ SOCKET = Endpoint(
     reply=Reply(
         101,
         f"A WebSocket. You send text messages of up to {MESSAGE_BYTES_MAX >> 10} KB:"
-        ' `{"subscribe": "mine", "after": 4711, "kinds": ["job.*"], "types": ["email.send"],'
+        ' `{"subscribe": "mine", "after": 4711, "kind": "job.*", "type": "email.send",'
         ' "job": null}` (all but the name may be left out; without `after`: from now on) and'
         ' `{"unsubscribe": "mine"}`. You hear `{"subscription": "mine", "subscribed_at": 4711}`,'
         ' then `{"subscription": "mine", "event": {…}}` for each event, in order;'

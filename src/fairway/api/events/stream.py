@@ -36,7 +36,7 @@ PARAMETERS = (
         "4711",
         schema={"type": "integer", "minimum": 0},
     ),
-    *(one for one in EVENT_FILTERS if one.name in ("kinds", "type", "job")),
+    *(one for one in EVENT_FILTERS if one.name in ("kind", "type", "job")),
 )
 
 

@@ -16,14 +16,10 @@ from fairway.api.jobs.dead_letters import body_bytes_max, given_payload
 from fairway.core.audit import Actor
 from fairway.core.bulk import BulkAction, BulkFilter, is_meant
 from fairway.core.errors import InvalidRequest, NotFound
-from fairway.core.failure.fingerprint import as_text
-from fairway.core.ids import LOWEST_JOB_ID, TypeId, unix_ms_of
-from fairway.core.lifecycle import State
+from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.tenant import Tenant
-from fairway.core.unix_time import from_unix_ms
 from fairway.services.jobs.bulk_actions import Pace
 from fairway.services.platform import Platform
-from fairway.services.registry.type_names import NO_TYPE
 from fairway.wire.bulk import (
     NULL,
     BulkActionList,
@@ -44,6 +40,7 @@ _ACTION: dict[str, Any] = {
     "per_second": 100,
     "matched": 4200,
     "done": 1300,
+    "asked_to_stop": 0,
     "skipped": 2,
     "failed": 0,
     "created_at": "2026-01-31T13:00:00Z",
@@ -87,9 +84,9 @@ async def begin_bulk_action(
 
     Cancels every job that has not ended, or replays or discards every dead letter, that matches
     the filter and is there when it begins. It goes on by itself in small steps, through crashes
-    and failovers, each job once. Jobs that run are asked to stop; replayed ones run at your fair
-    share. Without a filter it must be said that `all` are meant. With `dry_run` it only counts. At
-    most ten run at a time.
+    and failovers, each job once. Jobs that run are asked to stop, and counted apart; replayed ones
+    run at your fair share. Without a filter it must be said that `all` are meant. With `dry_run` it
+    only counts. At most ten run at a time.
     """
     counted = (platform.bodies.requests, tenant.id)
     wanted = await decoded(request, BulkRequest, body_bytes_max(platform), counted=counted)
@@ -131,7 +128,7 @@ async def list_bulk_actions(platform: Platform, tenant: Tenant) -> Response:
 async def get_bulk_action(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get the progress of a bulk action
 
-    How many matched, how many are done, were skipped or failed.
+    How many matched, how many are done, were asked to stop, were skipped or failed.
     """
     found = await platform.bulk_actions.read(tenant.id, _id(request))
     return json_reply(await _view(found, platform))
@@ -206,28 +203,7 @@ def _id(request: Request) -> str:
 
 
 async def _view(action: BulkAction, platform: Platform) -> BulkActionView:
-    names, shown = platform.directory, BulkActionView.__struct_fields__
+    shown = BulkActionView.__struct_fields__
     same = {name: getattr(action, name) for name in shown if name != "filter"}
-    told = BulkFilters(
-        state=None if action.states is None else ",".join(State(s).label for s in action.states),
-        type=await _type(action.type, platform),
-        pool=None if action.pool is None else names.pools.by_number[action.pool].name,
-        tag=action.tag,
-        fingerprint=None if action.fingerprint is None else as_text(action.fingerprint),
-        since=_moment(action.since),
-        until=_moment(action.before),
-    )
+    told = BulkFilters(**await platform.bulk_actions.told(action.wanted))
     return BulkActionView(**same, filter=told)
-
-
-async def _type(number: TypeId | None, platform: Platform) -> str | None:
-    if number == NO_TYPE:
-        return "(no job has it)"
-    return None if number is None else await platform.directory.type_name(number)
-
-
-def _moment(bound: str) -> str | None:
-    """A bound on ids as the moment it stands for; None: none was said."""
-    if bound in (LOWEST_JOB_ID, filters.HIGHEST_JOB_ID):
-        return None
-    return from_unix_ms(unix_ms_of(bound)).isoformat().replace("+00:00", "Z")

@@ -47,11 +47,11 @@ def parse_kinds(text: str) -> tuple[str, ...]:
         raise InvalidRequest(
             f"{len(parts)} kinds of events are more than there are; name at most {KINDS_MAX}, or"
             " whole groups such as job.*.",
-            field="kinds",
+            field="kind",
         )
     for part in parts:
         if not _is_known(part):
-            raise InvalidRequest(_unknown(part), field="kinds")
+            raise InvalidRequest(_unknown(part), field="kind")
     return parts
 
 

@@ -25,22 +25,22 @@ PATH = "/v1/events/stream"
 class Wanted(NamedTuple):
     """Which events; what is empty does not narrow."""
 
-    kinds: Sequence[str] = ()
-    types: Sequence[str] = ()
+    kind: str | Sequence[str] = ()
+    type: str | Sequence[str] = ()
     job: str | None = None
 
     def query(self, after: int | None) -> str:
         asked: dict[str, str | int] = {} if after is None else {"after": after}
-        if self.kinds:
-            asked["kinds"] = _with_commas(self.kinds)
-        if self.types:
-            asked["type"] = _with_commas(self.types)
+        if self.kind:
+            asked["kind"] = _with_commas(self.kind)
+        if self.type:
+            asked["type"] = _with_commas(self.type)
         if self.job is not None:
             asked["job"] = self.job
         return urlencode(asked)
 
 
-def _with_commas(names: Sequence[str]) -> str:
+def _with_commas(names: str | Sequence[str]) -> str:
     """Of a single name, given as a text, not the letters."""
     return names if isinstance(names, str) else ",".join(names)
 

@@ -13,9 +13,23 @@ from uuid import UUID
 from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.bulk import BulkAct, BulkAction, BulkFilter
 from fairway.core.errors import Conflict, NotFound
-from fairway.core.ids import ShardId, TenantId, lowest_id_at, shard_for_tenant
+from fairway.core.failure.fingerprint import as_text
+from fairway.core.ids import (
+    HIGHEST_JOB_ID,
+    LOWEST_JOB_ID,
+    ShardId,
+    TenantId,
+    TypeId,
+    lowest_id_at,
+    shard_for_tenant,
+    unix_ms_of,
+)
+from fairway.core.lifecycle import State
+from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.random_ids import session_key
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import bulk_actions as store
@@ -46,6 +60,7 @@ class BulkActions:
     def __init__(
         self,
         database: Database,
+        directory: Directory,
         store_clock: StoreClock,
         *,
         shard_count: int,
@@ -53,6 +68,7 @@ class BulkActions:
         audit_log: AuditLog = USUAL_LOG,
     ) -> None:
         self._database = database
+        self._directory = directory
         self._store_clock = store_clock
         self._shard_count = shard_count
         self._on_begun = on_begun
@@ -64,17 +80,18 @@ class BulkActions:
     async def count(self, tenant: TenantId, act: BulkAct, wanted: BulkFilter) -> Count:
         """How many match now; changes nothing."""
         async with told_if_away, self._database.slow(tenant) as connection:
-            most = COUNT_LIVE_MAX if act == "cancel" else COUNT_DEAD_MAX
-            matched = await self._counted(connection, tenant, act, wanted, most)
-        return Count(matched, matched < most)
+            return await self._counted(connection, tenant, act, wanted)
 
     async def _counted(
-        self, connection: Connection, tenant: TenantId, act: BulkAct, wanted: BulkFilter, most: int
-    ) -> int:
+        self, connection: Connection, tenant: TenantId, act: BulkAct, wanted: BulkFilter
+    ) -> Count:
         shard = self._shard(tenant)
         if act == "cancel":
-            return await history.count_live(connection, shard, tenant, wanted.live(most))
-        return await dead_letters.count_dead(connection, shard, tenant, wanted.dead, most)
+            live = wanted.live(COUNT_LIVE_MAX)
+            return Count(*await history.count_live(connection, shard, tenant, live))
+        most = COUNT_DEAD_MAX
+        matched = await dead_letters.count_dead(connection, shard, tenant, wanted.dead, most)
+        return Count(matched, matched < most)
 
     async def begin(
         self,
@@ -91,6 +108,7 @@ class BulkActions:
         new = NewAction(
             str(UUID(session_key())), act, wanted, terms.payload, terms.per_second, matched
         )
+        said = Act(f"bulk_{act}", new.id, tenant, after=await self._fields(new))
         async with (
             told_if_away,
             self._database.quick(tenant) as connection,
@@ -101,7 +119,6 @@ class BulkActions:
                     f"{RUNNING_MAX} bulk actions run already: wait for one, or abort one."
                 )
             await store.begin(connection, shard, tenant, new)
-            said = Act(f"bulk_{act}", new.id, tenant, after=_fields(new))
             await self._audit_log.add(connection, actor, said)
         self._on_begun()
         return await self.read(tenant, new.id)
@@ -135,9 +152,34 @@ class BulkActions:
             raise Conflict(f"The bulk action has ended already: it is {found.state}.")
         return found
 
+    async def told(self, wanted: BulkFilter) -> dict[str, str | None]:
+        """A filter as people say it: by names, labels and moments; None did not narrow."""
+        pool, states, cause = wanted.pool, wanted.states, wanted.fingerprint
+        return {
+            "state": None if states is None else ",".join(State(one).label for one in states),
+            "type": await self._type(wanted.type),
+            "pool": None if pool is None else self._directory.pools.by_number[pool].name,
+            "tag": wanted.tag,
+            "fingerprint": None if cause is None else as_text(cause),
+            "since": _moment(wanted.since),
+            "until": _moment(wanted.before),
+        }
 
-def _fields(new: NewAction) -> dict[str, Any]:
-    """For the audit: which jobs, without what is put in place of their arguments."""
-    said = new.wanted._asdict() | {"matched": new.matched, "per_second": new.per_second}
-    said["other_payload"] = new.payload is not None
-    return {name: value for name, value in said.items() if value is not None}
+    async def _type(self, number: TypeId | None) -> str | None:
+        if number == NO_TYPE:
+            return "(no job has it)"
+        return None if number is None else await self._directory.type_name(number)
+
+    async def _fields(self, new: NewAction) -> dict[str, Any]:
+        """For the audit: which jobs, without what is put in place of their arguments."""
+        said: dict[str, Any] = {**await self.told(new.wanted)}
+        said |= {"matched": new.matched, "per_second": new.per_second}
+        said["other_payload"] = new.payload is not None
+        return {name: value for name, value in said.items() if value is not None}
+
+
+def _moment(bound: str) -> str | None:
+    """A bound on ids as the moment it stands for; None: none was said."""
+    if bound in (LOWEST_JOB_ID, HIGHEST_JOB_ID):
+        return None
+    return from_unix_ms(unix_ms_of(bound)).isoformat().replace("+00:00", "Z")

@@ -3,9 +3,10 @@
 A batch is one transaction: the jobs, and how far the action has come. So a server that dies in the
 middle loses nothing and doubles nothing; the next owner goes on after the last batch. The rate is
 the caller's; how fast replayed jobs then run is up to their tenant's fair share, and a tenant whose
-queue is full is waited for. Nobody waits for another's action: a batch that the store refuses is
-gone through job by job, and what is refused then is counted as failed; one that the store is too
-busy for is tried less and less often.
+queue is full is waited for. Tenants have turns, one step each, and a step is short: it looks at so
+many rows at most, whether or not any of them match. Nobody waits for another's action: a batch that
+the store refuses is gone through job by job, and what is refused then is counted as failed; one
+that the store is too busy for is tried less and less often, and given up in the end.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.backoff import backoff_seconds
-from fairway.core.bulk import BulkAction
+from fairway.core.bulk import HELD_UP_TRIES_MAX, BulkAction, is_hopeless
 from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, Term
-from fairway.core.lifecycle import State
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.jobs.control import Control, Ending
+from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.tenants_and_keys import Directory
@@ -43,6 +43,7 @@ TRIES_MAX = 3  # of a batch that the store refuses; then job by job
 FAILED_MAX = 1_000  # jobs that the store refuses, of one action
 PAUSE_SECONDS = 0.5  # after the first failure; doubles
 PAUSE_SECONDS_MAX = 60.0
+FORGOTTEN = "Its tenant was deleted, and its time to be restored is over: nothing is brought back."
 
 #: What is left to be done once a batch is on disk.
 Afterwards: TypeAlias = Callable[[], Awaitable[None]]
@@ -54,6 +55,15 @@ class Batch(NamedTuple):
     ids: Sequence[JobId]  # that were met
     done: int
     afterwards: Afterwards
+    cursor: str | None  # how far it has come; None: to the end
+    asked_to_stop: int = 0
+
+
+class HeldUp(NamedTuple):
+    """An action that gets nowhere."""
+
+    tries: int  # in a row
+    since_us: int
 
 
 class BatchTurn(NamedTuple):
@@ -85,41 +95,62 @@ class BulkRunner:
         self._control = control
         self._watchers = watchers
         self._next_us: dict[str, int] = {}  # action → when its next batch may begin
-        self._tries: dict[str, int] = {}  # action → failures in a row
+        self._held_up: dict[str, HeldUp] = {}
         self._singly: dict[str, int] = {}  # action → how many to go job by job
-        self._unsure: list[tuple[ShardId, TenantId, list[history.LiveJob]]] = []
 
     async def run_once(self, now_us: int) -> float:
-        await self._make_sure()
+        await self._control.make_sure()
         running: set[str] = set()
         for shard in self._dispatcher.open_shards():
             async with self._database.background() as connection:
                 found = await actions.running(connection, shard, ACTIONS_READ_MAX)
             running.update(action.id for action in found)
             for action in self._due(found, now_us):
-                await self._try_to_advance(shard, action, now_us)
+                if self._may_be_forgotten(action):
+                    await self._fail_if_forgotten(shard, action, now_us)
+                else:
+                    await self._try_to_advance(shard, action, now_us)
         self._next_us = {one: self._next_us.get(one, 0) for one in running}
-        self._tries = {one: tries for one, tries in self._tries.items() if one in running}
+        self._held_up = {one: held for one, held in self._held_up.items() if one in running}
         self._singly = {one: left for one, left in self._singly.items() if one in running}
         soonest_us = min(self._next_us.values(), default=now_us + round(REST_SECONDS * 1e6))
         return min(max((soonest_us - now_us) / 1e6, 0.01), REST_SECONDS)
 
     def _due(self, found: list[RunningAction], now_us: int) -> list[RunningAction]:
-        """Those whose batch may begin, the longest due first: many must not keep out the rest."""
+        """One of each tenant, the longest due first: many must not keep out the rest."""
         due = [one for one in found if now_us >= self._next_us.get(one.id, 0)]
         due.sort(key=lambda one: self._next_us.get(one.id, 0))
-        chosen = []
+        chosen: dict[TenantId, RunningAction] = {}
         for one in due:
-            if one.act != "replay" or self._has_room(one):
-                chosen.append(one)
+            if one.tenant in chosen:
+                continue
+            if self._may_be_forgotten(one) or self._has_room(one):
+                chosen[one.tenant] = one
             else:  # its tenant's queue is full: looked at again, not again and again
                 self._next_us[one.id] = now_us + round(REST_SECONDS * 1e6)
-        return chosen[:ACTIONS_PER_ROUND]
+        return list(chosen.values())[:ACTIONS_PER_ROUND]
 
     def _has_room(self, action: RunningAction) -> bool:
         tenant = self._directory.tenants.get(action.tenant)
+        if action.act != "replay" or tenant is None:
+            return True
         depth = self._dispatcher.depth_of(action.tenant)
-        return tenant is not None and depth + _batch(action.per_second) <= tenant.depth_limit
+        return depth + _batch(action.per_second) <= tenant.depth_limit
+
+    def _may_be_forgotten(self, action: RunningAction) -> bool:
+        """Nothing is brought back for a tenant that is deleted; one that nobody here knows may be
+        so new that only the store does."""
+        tenant = self._directory.tenants.get(action.tenant)
+        return action.act == "replay" and (tenant is None or tenant.state == "deleted")
+
+    async def _fail_if_forgotten(self, shard: ShardId, action: RunningAction, now_us: int) -> None:
+        self._next_us[action.id] = now_us + round(REST_SECONDS * 1e6)
+        term = self._dispatcher.term_of(shard)
+        if term is None:
+            return
+        async with self._database.background() as connection:
+            if await actions.fail_if_forgotten(connection, shard, term, action, FORGOTTEN):
+                log.info("bulk action of a forgotten tenant", action=action.id)
 
     # -- what goes wrong -----------------------------------------------------------------------
 
@@ -131,19 +162,30 @@ class BulkRunner:
             is_refused = is_about_rows(error)
             if not is_refused and not has_answered(error):
                 raise  # the store is away: there is nothing to be done for any of them
-            tries = self._tries[action.id] = self._tries.get(action.id, 0) + 1
-            pause_seconds = backoff_seconds(PAUSE_SECONDS, tries - 1, PAUSE_SECONDS_MAX)
+            held = self._held_up.get(action.id, HeldUp(0, now_us))
+            held = self._held_up[action.id] = HeldUp(held.tries + 1, held.since_us)
+            pause_seconds = backoff_seconds(PAUSE_SECONDS, held.tries - 1, PAUSE_SECONDS_MAX)
             self._next_us[action.id] = now_us + round(pause_seconds * 1e6)
-            log.error("bulk action held up", action=action.id, tries=tries, error=repr(error))
-            if is_refused and (tries >= TRIES_MAX or action.id in self._singly):
+            log.error("bulk action held up", action=action.id, tries=held.tries, error=repr(error))
+            if is_refused and (held.tries >= TRIES_MAX or action.id in self._singly):
                 await self._set_aside(shard, action, reason_of(error))
                 self._next_us[action.id] = now_us
+            elif is_hopeless(held.tries, (now_us - held.since_us) / 1e6):
+                await self._give_up(shard, action, reason_of(error))
         else:
-            self._tries.pop(action.id, None)
+            self._held_up.pop(action.id, None)
+
+    async def _give_up(self, shard: ShardId, action: RunningAction, reason: str) -> None:
+        term = self._dispatcher.term_of(shard)
+        if term is None:
+            return
+        said = f"It got no further in {HELD_UP_TRIES_MAX} tries: {reason}"
+        async with self._database.background() as connection:
+            await actions.fail(connection, shard, term, action, said)
 
     async def _set_aside(self, shard: ShardId, running: RunningAction, reason: str) -> None:
         """From now on job by job; or the one job that it stands at is left as it is."""
-        self._tries.pop(running.id, None)
+        self._held_up.pop(running.id, None)
         if running.id not in self._singly:
             self._singly[running.id] = _batch(running.per_second)
             return
@@ -157,9 +199,9 @@ class BulkRunner:
             if action.failed >= FAILED_MAX:
                 await actions.fail(connection, shard, term, running, reason)
                 return
-            ids = await self._next(connection, shard, action, 1)
-            cursor = ids[-1] if ids else action.cursor
-            step = Step(0, 0, len(ids), cursor, is_over=not ids, error=reason)
+            ids, cursor = await self._next(connection, shard, action, 1)
+            is_over = cursor is None
+            step = Step(0, 0, 0, len(ids), cursor or action.cursor, is_over, error=reason)
             await actions.move(connection, shard, term, action, step)
 
     # -- a batch -------------------------------------------------------------------------------
@@ -178,7 +220,7 @@ class BulkRunner:
                     return
                 turn = BatchTurn(connection, shard, term, action, limit, inserting, to_cancel)
                 batch = await self._do(turn)
-                step = _step(action, batch, limit)
+                step = _step(action, batch)
                 if not await actions.move(connection, shard, term, action, step):
                     raise NotOwner  # undo: another server owns the shard now
             await batch.afterwards()
@@ -188,8 +230,7 @@ class BulkRunner:
             self._next_us[running.id] = now_us + round(PAUSE_SECONDS * 1e6)
             return
         except BaseException:  # its commit may not have been heard
-            if to_cancel:
-                self._unsure.append((shard, running.tenant, to_cancel))
+            self._control.unheard.add(shard, running.tenant, to_cancel)
             raise
         finally:
             self._dispatcher.inserted(inserting)
@@ -200,17 +241,6 @@ class BulkRunner:
             jobs = action.done + step.done
             log.info("bulk action over", act=action.act, tenant=action.tenant, jobs=jobs)
 
-    async def _make_sure(self) -> None:
-        """Nobody heard whether these batches are on disk: what they cancelled must not start."""
-        while self._unsure:
-            shard, tenant, page = self._unsure[0]
-            asked = [(tenant, job.id) for job in page]
-            async with self._database.background() as connection:
-                states = await history.read_states(connection, shard, asked)
-            done = {job for job, (state, _) in states.items() if state == State.CANCELLED}
-            await self._control.settle(tenant, Ending(page, done, 0))
-            del self._unsure[0]
-
     def _count_down(self, action: str) -> None:
         """A batch's worth of single jobs; then batches again."""
         left = self._singly.pop(action, 0) - 1
@@ -219,17 +249,19 @@ class BulkRunner:
 
     async def _next(
         self, connection: Connection, shard: ShardId, action: BulkAction, limit: int
-    ) -> list[JobId]:
-        """Those that it meets next."""
+    ) -> tuple[list[JobId], str | None]:
+        """Those that it meets next, and how far that is; None: to the end."""
         if action.act == "cancel":
-            return [job.id for job in await self._live(connection, shard, action, limit)]
+            part = await self._live(connection, shard, action, limit)
+            return [job.id for job in part.jobs], part.cursor
         walk = Walk(action.cursor, action.created_at, limit)
         wanted = action.wanted.dead
-        return await dead_letters.next_dead(connection, shard, action.tenant, wanted, walk)
+        ids = await dead_letters.next_dead(connection, shard, action.tenant, wanted, walk)
+        return ids, ids[-1] if len(ids) == limit else None
 
     async def _live(
         self, connection: Connection, shard: ShardId, action: BulkAction, limit: int
-    ) -> list[history.LiveJob]:
+    ) -> history.LivePart:
         wanted = action.wanted.live(limit, before=action.cursor)
         return await history.live_jobs(connection, shard, action.tenant, wanted)
 
@@ -237,26 +269,29 @@ class BulkRunner:
         connection, shard, action = turn.connection, turn.shard, turn.action
         if action.act == "cancel":
             return await self._cancel(turn)
-        ids = await self._next(connection, shard, action, turn.limit)
+        ids, cursor = await self._next(connection, shard, action, turn.limit)
         if not ids:
-            return Batch(ids, 0, _nothing)
+            return Batch(ids, 0, _nothing, cursor)
         if action.act == "discard":
             done = await dead_letters.discard(connection, shard, turn.term, action.tenant, ids)
-            return Batch(ids, done, _nothing)
-        return await self._replay(turn, ids)
+            return Batch(ids, done, _nothing, cursor)
+        return await self._replay(turn, ids, cursor)
 
     async def _cancel(self, turn: BatchTurn) -> Batch:
         connection, shard, tenant = turn.connection, turn.shard, turn.action.tenant
-        page = await self._live(connection, shard, turn.action, turn.limit)
-        turn.to_cancel.extend(page)
-        ending = await self._control.cancel_within(connection, shard, tenant, page, Wait.NOT)
+        part = await self._live(connection, shard, turn.action, turn.limit)
+        if not part.jobs:
+            return Batch([], 0, _nothing, part.cursor)
+        turn.to_cancel.extend(part.jobs)
+        ending = await self._control.cancel_within(connection, shard, tenant, part.jobs, Wait.NOT)
 
         async def settle() -> None:
             await self._control.settle(tenant, ending)
 
-        return Batch([job.id for job in page], len(ending.done) + ending.asked, settle)
+        ids = [job.id for job in part.jobs]
+        return Batch(ids, len(ending.done), settle, part.cursor, ending.asked)
 
-    async def _replay(self, turn: BatchTurn, ids: list[JobId]) -> Batch:
+    async def _replay(self, turn: BatchTurn, ids: list[JobId], cursor: str | None) -> Batch:
         action, shard = turn.action, turn.shard
         wanted = Replay(action.tenant, ids, action.payload, self._dead_letters.replay_note())
         turn.inserting.extend(ids)
@@ -269,7 +304,7 @@ class BulkRunner:
         async def arrive() -> None:
             self._dispatcher.arrived(shard, jobs)
 
-        return Batch(ids, len(jobs), arrive)
+        return Batch(ids, len(jobs), arrive, cursor)
 
 
 class NotOwner(Exception):
@@ -280,10 +315,11 @@ async def _nothing() -> None:
     return None
 
 
-def _step(action: BulkAction, batch: Batch, limit: int) -> Step:
-    met = len(batch.ids)
+def _step(action: BulkAction, batch: Batch) -> Step:
     cursor = batch.ids[-1] if batch.ids else action.cursor
-    return Step(batch.done, met - batch.done, 0, cursor, is_over=met < limit)
+    cursor = batch.cursor or cursor
+    skipped = len(batch.ids) - batch.done - batch.asked_to_stop
+    return Step(batch.done, batch.asked_to_stop, skipped, 0, cursor, is_over=batch.cursor is None)
 
 
 def _batch(per_second: int) -> int:

@@ -11,21 +11,25 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.flows import NEVER
 from fairway.core.ids import JobId, ShardId, TenantId, Term, shard_of
-from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish, timing_of
 from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.loops import in_slices, pause
+from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.lookup import JobLookup, JobSight
+from fairway.services.jobs.unheard_cancels import UnheardCancels, UnheardPage
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
-from fairway.store import history, outcomes, promotion
+from fairway.store import history, outcomes, promotion, unique_jobs
 from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.error_classes import has_answered
 from fairway.store.flow_locks import Wait
+
+log = logger("control")
 
 END_LOOK_SECONDS = 0.02
 CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes milliseconds
@@ -56,6 +60,7 @@ class Control:
         watchers: Watchers,
         store_clock: StoreClock,
         on_scheduled: Callable[[], None],
+        on_unheard: Callable[[], None],
     ) -> None:
         self._store_clock = store_clock
         self._on_scheduled = on_scheduled
@@ -65,6 +70,7 @@ class Control:
         self._job_lookup = job_lookup
         self._watchers = watchers
         self._flow_news = FlowNews(dispatcher, watchers)
+        self.unheard = UnheardCancels(dispatcher, on_unheard)
 
     async def cancel(self, tenant: TenantId, job: JobId) -> JobSight:
         """Waiting jobs are cancelled at once; a running one is asked to stop."""
@@ -113,8 +119,10 @@ class Control:
         return term
 
     async def _cancel_waiting(self, tenant: TenantId, job: JobId, sight: JobSight) -> bool:
-        shard = shard_of(job)
+        shard, record = shard_of(job), sight.record
         term = self._term(shard)
+        key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
+        page = [history.LiveJob(job, key)]
         async with told_if_away, self._turns.change(tenant) as connection:
 
             async def cancel(ids: Sequence[JobId], *, in_flow: bool) -> set[str]:
@@ -123,10 +131,9 @@ class Control:
                 )
                 return {*ids} if done else set()
 
-            done = await self._flow_news.change(connection, shard, [(tenant, job)], cancel)
+            with self.unheard.watching(shard, tenant, page):
+                done = await self._flow_news.change(connection, shard, [(tenant, job)], cancel)
         if done:
-            record = sight.record
-            key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
             self._forget([(job, key)])
         return bool(done)
 
@@ -142,7 +149,8 @@ class Control:
     ) -> Cancelled:
         """A page at once, for somebody who waits for it."""
         async with told_if_away, self._turns.page(tenant) as connection:
-            ending = await self.cancel_within(connection, shard, tenant, page)
+            with self.unheard.watching(shard, tenant, page):
+                ending = await self.cancel_within(connection, shard, tenant, page)
         return await self.settle(tenant, ending)
 
     async def cancel_within(
@@ -172,7 +180,23 @@ class Control:
                 asked += self._dispatcher.cancel(tenant, job.id)
         return Cancelled(len(done), asked)
 
-    async def count_live(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> int:
-        """How many match, up to the filter's limit."""
-        async with told_if_away, self._database.slow(tenant) as connection:
-            return await history.count_live(connection, shard, tenant, wanted)
+    async def make_sure(self) -> None:
+        """Nobody heard whether these are cancelled: those that are must not start any more."""
+        for page in self.unheard.pages():
+            try:
+                await self._make_sure(page)
+            except Exception as error:
+                if not has_answered(error):
+                    raise  # the store is away
+                log.warning("left for later", tenant=page.tenant, error=repr(error))
+
+    async def _make_sure(self, page: UnheardPage) -> None:
+        asked = [(page.tenant, job.id) for job in page.jobs]
+        async with self._database.background() as connection:
+            # Whoever still writes holds the rows: what is read after that stands.
+            await unique_jobs.lock_waiting(connection, page.shard, asked)
+            states = await history.read_states(connection, page.shard, asked)
+        done = {job for job, (state, _) in states.items() if state == State.CANCELLED}
+        waiting = {JobId(job) for job, (state, _) in states.items() if state == State.QUEUED}
+        await self.settle(page.tenant, Ending(page.jobs, done, 0))
+        self.unheard.known(page, waiting)

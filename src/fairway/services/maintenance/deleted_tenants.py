@@ -40,8 +40,8 @@ WAITING = [State.SCHEDULED.value, State.QUEUED.value]
 ALL = [state.value for state in LIVE]
 
 
-def _some(states: list[int], limit: int) -> JobFilter:
-    return JobFilter(HIGHEST_JOB_ID, LOWEST_JOB_ID, states, None, None, limit)
+def _some(states: list[int], before: str, limit: int) -> JobFilter:
+    return JobFilter(before, LOWEST_JOB_ID, states, None, None, limit)
 
 
 class DeletedTenants:
@@ -66,11 +66,13 @@ class DeletedTenants:
         self._kept = kept
         self._shard_count = shard_count
         self._empty_until_us: dict[TenantId, int] = {}
+        self._cursors: dict[TenantId, str] = {}  # how far the walk over its jobs has come
 
     async def run_once(self, now_us: int) -> float:
         deleted = {one.id: one for one in self._deleted()}
         known = self._empty_until_us.items()
         self._empty_until_us = {one: until_us for one, until_us in known if one in deleted}
+        self._cursors = {one: cursor for one, cursor in self._cursors.items() if one in deleted}
         due = [one for one in self._at_home(deleted) if self._empty_until_us.get(one, 0) <= now_us]
         for tenant in due[:TENANTS_PER_ROUND]:
             if await self._is_done_for_now(deleted[tenant]):
@@ -98,34 +100,49 @@ class DeletedTenants:
         return is_empty
 
     async def _is_empty_after_a_page(self, tenant: TenantId) -> bool:
-        shard = self._home(tenant)
-        async with self._database.background() as connection, connection.transaction():
-            if not await store.hold_deleted(connection, tenant):
-                return False  # it was brought back: the directory hears of it in a moment
-            page = await history.live_jobs(connection, shard, tenant, _some(WAITING, JOBS_AT_ONCE))
-            rows = await store.remove_schedules(connection, shard, tenant, ROWS_AT_ONCE)
-            rows += await store.remove_waiting(connection, shard, tenant, ROWS_AT_ONCE)
-            rows += await store.remove_deliveries(connection, shard, tenant, ROWS_AT_ONCE)
-            if page:
-                ending = await self._control.cancel_within(
-                    connection, shard, tenant, page, Wait.NOT
-                )
+        shard, page = self._home(tenant), list[history.LiveJob]()
+        wanted = _some(WAITING, self._cursors.get(tenant, HIGHEST_JOB_ID), JOBS_AT_ONCE)
+        with self._control.unheard.watching(shard, tenant, page):
+            async with self._database.background() as connection, connection.transaction():
+                if not await store.hold_deleted(connection, tenant):
+                    return False  # it was brought back: the directory hears of it in a moment
+                part = await history.live_jobs(connection, shard, tenant, wanted)
+                rows = await store.remove_schedules(connection, shard, tenant, ROWS_AT_ONCE)
+                rows += await store.remove_waiting(connection, shard, tenant, ROWS_AT_ONCE)
+                rows += await store.remove_deliveries(connection, shard, tenant, ROWS_AT_ONCE)
+                page.extend(part.jobs)
+                if page:
+                    ending = await self._control.cancel_within(
+                        connection, shard, tenant, page, Wait.NOT
+                    )
         if page:
             await self._control.settle(tenant, ending)
-        return not (page or rows)
+        self._cursors[tenant] = part.cursor or HIGHEST_JOB_ID
+        return part.cursor is None and not (page or rows)
+
+    async def _has_live_jobs(self, tenant: TenantId) -> bool:
+        """However many have ended, a connection is held for one part of them at a time."""
+        before: str | None = HIGHEST_JOB_ID
+        while before is not None:
+            async with self._database.background() as connection:
+                wanted = _some(ALL, before, 1)
+                part = await history.live_jobs(connection, self._home(tenant), tenant, wanted)
+            if part.jobs:
+                return True
+            before = part.cursor
+        return False
 
     async def _forget_if_lapsed(self, tenant: Tenant) -> None:
         if not has_lapsed(tenant.state_since, self._store_clock.now(), self._kept):
             return
-        async with self._database.background() as connection:
-            if await history.live_jobs(connection, self._home(tenant.id), tenant.id, _some(ALL, 1)):
+        if await self._has_live_jobs(tenant.id):
+            return
+        async with self._database.background() as connection, connection.transaction():
+            if not await store.forget_tenant(
+                connection, self._home(tenant.id), tenant.id, self._kept
+            ):
                 return
-            async with connection.transaction():
-                if not await store.forget_tenant(
-                    connection, self._home(tenant.id), tenant.id, self._kept
-                ):
-                    return
-                act = Act("forget_tenant", tenant.name, before={"number": tenant.id})
-                await USUAL_LOG.add(connection, PLATFORM, act)
+            act = Act("forget_tenant", tenant.name, before={"number": tenant.id})
+            await USUAL_LOG.add(connection, PLATFORM, act)
         self._forget(tenant.id)
         log.info("forgotten", tenant=tenant.name, number=tenant.id)

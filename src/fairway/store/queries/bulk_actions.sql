@@ -8,30 +8,39 @@ VALUES (:shard, :tenant, :id, :act, :states, :type, :pool, :tag, :fingerprint, :
 -- So far it has come. In one transaction with what it did; one that was aborted moves no more. One that did nothing
 -- but meet refusals has failed.
 UPDATE bulk_actions
-SET done = done + :done, skipped = skipped + :skipped, failed = failed + :failed, cursor = :cursor,
-    error = coalesce(:error, error),
+SET done = done + :done, asked_to_stop = asked_to_stop + :asked_to_stop, skipped = skipped + :skipped,
+    failed = failed + :failed, cursor = :cursor, error = coalesce(:error, error),
     state = CASE WHEN NOT :is_over THEN state
-                 WHEN done + :done = 0 AND failed + :failed > 0 THEN 'failed' ELSE 'done' END,
+                 WHEN done + :done + asked_to_stop + :asked_to_stop = 0 AND failed + :failed > 0 THEN 'failed'
+                 ELSE 'done' END,
     finished_at = CASE WHEN :is_over THEN now() END
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: lock_action
--- Who moves an action holds it, so that an abort is before a batch or after it, never within.
+-- Who moves an action holds it, so that an abort is before a batch or after it, never within. No statement of the step
+-- may take longer than this: others wait behind it.
 SELECT id::text AS id, tenant, act, state, states, type, pool, tag, fingerprint, since::text AS since,
-       before::text AS before, payload, per_second, matched, done, skipped, failed, cursor::text AS cursor,
+       before::text AS before, payload, per_second, matched, done, asked_to_stop, skipped, failed, cursor::text AS cursor,
        created_at, finished_at, error
-FROM bulk_actions
-WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running' FOR UPDATE
+FROM set_config('statement_timeout', '5s', true), bulk_actions
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running' FOR UPDATE OF bulk_actions
 
 -- name: abort_action
 UPDATE bulk_actions SET state = 'aborted', finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
 
 -- name: fail_action
--- The store refused too much of it; what was done stays done.
+-- The store refused too much of it, or was too slow for it too often; what was done stays done.
 UPDATE bulk_actions SET state = 'failed', finished_at = now(), error = :error
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+
+-- name: fail_if_forgotten
+-- Whoever began it is not there any more: nothing of its could run.
+UPDATE bulk_actions SET state = 'failed', finished_at = now(), error = :error
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
+  AND NOT EXISTS (SELECT FROM tenants WHERE tenants.id = :tenant)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: running_actions
@@ -44,15 +53,15 @@ SELECT count(*) AS running FROM bulk_actions WHERE shard = :shard AND tenant = :
 
 -- name: read_action
 SELECT id::text AS id, tenant, act, state, states, type, pool, tag, fingerprint, since::text AS since,
-       before::text AS before, payload, per_second, matched, done, skipped, failed, cursor::text AS cursor,
+       before::text AS before, payload, per_second, matched, done, asked_to_stop, skipped, failed, cursor::text AS cursor,
        created_at, finished_at, error
 FROM bulk_actions WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: list_actions
 -- The newest actions of a tenant, without their payloads.
 SELECT id::text AS id, tenant, act, state, states, type, pool, tag, fingerprint, since::text AS since,
-       before::text AS before, NULL::bytea AS payload, per_second, matched, done, skipped, failed,
-       cursor::text AS cursor, created_at, finished_at, error
+       before::text AS before, NULL::bytea AS payload, per_second, matched, done, asked_to_stop,
+       skipped, failed, cursor::text AS cursor, created_at, finished_at, error
 FROM bulk_actions WHERE shard = :shard AND tenant = :tenant
 ORDER BY created_at DESC LIMIT :limit
 

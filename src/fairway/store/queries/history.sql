@@ -80,25 +80,46 @@ FROM (
 ) AS part
 
 -- name: live_jobs
--- Jobs that have not ended, newest first, with what it takes to find them in memory.
-SELECT id::text AS id, pool, type, priority, lane FROM jobs
-WHERE shard = :shard AND tenant = :tenant
-  AND id < :before AND id >= :since
-  AND state = ANY(:states::smallint[])
-  AND (:type::int IS NULL OR type = :type::int)
-  AND (:pool::smallint IS NULL OR pool = :pool::smallint)
-  AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
-ORDER BY jobs.id DESC LIMIT :limit
-
--- name: count_live_jobs
--- How many `live_jobs` would find, counted in the store: a number to send, not a hundred thousand rows.
-SELECT count(*) AS matched FROM (
-    SELECT FROM jobs
-    WHERE shard = :shard AND tenant = :tenant
-      AND id < :before AND id >= :since
-      AND state = ANY(:states::smallint[])
+-- One part of a walk over a tenant's jobs, newest first: those that have not ended, with what it takes to find them in
+-- memory. No index holds them alone, so a part looks at so many rows at most (`:looked_max`), however many have ended;
+-- its last row, where it found fewer than it may, says up to where it has looked (`is_found` is false).
+WITH found AS MATERIALIZED (
+    SELECT id, pool, type, priority, lane FROM (
+        SELECT id, pool, type, priority, lane, state, tags FROM jobs
+        WHERE shard = :shard AND tenant = :tenant AND id < :before AND id >= :since
+        ORDER BY jobs.id DESC LIMIT :looked_max
+    ) AS part
+    WHERE state = ANY(:states::smallint[])
       AND (:type::int IS NULL OR type = :type::int)
       AND (:pool::smallint IS NULL OR pool = :pool::smallint)
       AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
-    LIMIT :limit
-) AS found
+    ORDER BY id DESC LIMIT :limit
+)
+SELECT id::text AS id, pool, type, priority, lane, true AS is_found FROM found
+UNION ALL (
+    SELECT id::text, 0, 0, 0, 0, false FROM jobs
+    WHERE shard = :shard AND tenant = :tenant AND id < :before AND id >= :since
+      AND (SELECT count(*) FROM found) < :limit
+    ORDER BY jobs.id DESC OFFSET :looked_max - 1 LIMIT 1
+)
+
+-- name: count_live_jobs
+-- How many such a walk would find among so many of the newest rows, counted in the store: a number to send, not a
+-- hundred thousand rows; and whether there are more to look at.
+SELECT (
+    SELECT count(*) FROM (
+        SELECT FROM (
+            SELECT pool, type, state, tags FROM jobs
+            WHERE shard = :shard AND tenant = :tenant AND id < :before AND id >= :since
+            ORDER BY jobs.id DESC LIMIT :looked_max
+        ) AS part
+        WHERE state = ANY(:states::smallint[])
+          AND (:type::int IS NULL OR type = :type::int)
+          AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+          AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
+        LIMIT :limit
+    ) AS found
+) AS matched, EXISTS (
+    SELECT FROM jobs WHERE shard = :shard AND tenant = :tenant AND id < :before AND id >= :since
+    ORDER BY jobs.id DESC OFFSET :looked_max LIMIT 1
+) AS is_longer
