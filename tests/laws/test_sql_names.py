@@ -100,6 +100,7 @@ OF_NO_SHARD = (
     # What servers counted and saw.
     "minutes",
     "sights",
+    "alarm_baselines",
 )
 
 
