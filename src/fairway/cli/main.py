@@ -84,6 +84,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "restraints": ("cli.dead:restraints", "Circuits and quarantines in force."),
     },
     OPERATE: {
+        "top": (
+            "cli.top:top",
+            "Pools, rates, ages and alarms live in this terminal, until q or Ctrl-C.",
+        ),
         "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
             "cli.check:check",
