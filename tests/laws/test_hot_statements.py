@@ -53,6 +53,7 @@ FOR_ALL = {
     "due_webhooks": "which have something to be sent; each is sent by name",
     "next_webhook": "when to look again for such",
     "running_actions": "which bulk actions to go on with; each moves by name",
+    "busy_tenants": "who does far more than usual; operators are told",
     # Upkeep: what is old goes.
     "forget_actions": "finished long ago",
     "forget_audit": "happened long ago",

@@ -101,6 +101,7 @@ OF_NO_SHARD = (
     # What servers counted and saw.
     "minutes",
     "sights",
+    "alarm_baselines",
 )
 
 

@@ -88,6 +88,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.dashboard:dashboard",
             "Print a link that signs your browser in to the dashboard, once.",
         ),
+        "top": (
+            "cli.top:top",
+            "Pools, rates, ages and alarms live in this terminal, until q or Ctrl-C.",
+        ),
         "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
             "cli.check:check",

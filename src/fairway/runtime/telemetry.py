@@ -126,6 +126,7 @@ class Metrics:
         self._add_times()
         self._add_troubles()
         self._add_front_door()
+        self._add_alarms()
 
     def _add_gauges(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
@@ -234,6 +235,24 @@ class Metrics:
             "fairway_loop_stall_seconds", "The longest stall of the event loop, last minute.", **r
         )
 
+    def _add_alarms(self) -> None:
+        """What the rules in `deploy/prometheus` compare with, besides what is above."""
+        r: dict[str, Any] = {"registry": self.registry}
+        self.alarms = Gauge("fairway_alarms", "Alarms that are raised.", ["name", "severity"], **r)
+        self.pool_slo = Gauge(
+            "fairway_pool_slo_seconds", "How soon a job of the pool should start.", ["pool"], **r
+        )
+        self.shards_total = Gauge(
+            "fairway_shards", "Shards that there are, whoever owns them.", **r
+        )
+        self.tenants_over_baseline = Gauge(
+            "fairway_tenants_over_baseline", "Tenants far above their usual hour.", **r
+        )
+        self.disk_free = Gauge(
+            "fairway_disk_free_bytes", "Room left on the disk of the data folder.", **r
+        )
+        self.disk_bytes = Gauge("fairway_disk_bytes", "The size of that disk.", **r)
+
     def _add_times(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
         self.slow_statements = Counter(
@@ -263,6 +282,13 @@ class Metrics:
             "fairway_lateness_seconds", "From the due time of a job that had one to its start."
         )
         self.by_type.register(self.lateness)
+
+
+def value_of(metric: Counter | Gauge) -> float:
+    """Of one without labels."""
+    (family,) = metric.collect()
+    value: float = family.samples[0].value
+    return value
 
 
 class Instruments(NamedTuple):

@@ -34,6 +34,8 @@ from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import EventPorts, Events
+from fairway.services.insight.alarm_facts import AlarmFactsReader
+from fairway.services.insight.alarm_watch import AlarmWatch
 from fairway.services.insight.insight import Insight
 from fairway.services.insight.run_tally import RunTally
 from fairway.services.jobs.bulk_actions import BulkActions
@@ -181,7 +183,12 @@ class Platform:
         )
         look = self.insight.board.look
         gauges = Gauges(self.dispatcher, self.metrics, self.store_clock, look)
-        self._insight_steps = {"gauges": gauges.run_once, **self.insight.steps()}
+        told_by = self.store_clock, self.metrics
+        folder = self.settings.data_dir
+        facts = AlarmFactsReader(self.database, self.insight, self.directory, *told_by, folder)
+        self.alarm_watch = AlarmWatch(facts.look, *told_by)
+        own = {"gauges": gauges.run_once, "alarms": self.alarm_watch.run_once}
+        self._insight_steps = own | self.insight.steps()
 
     def _join_storage(self) -> None:
         """Where large data lies."""

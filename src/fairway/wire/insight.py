@@ -6,11 +6,12 @@ A number that is not known is null, never a guess. Rates are a second, times are
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from fairway.wire.doc import doc
+from fairway.wire.insight_alarms import AlarmView
 
 QUEUED = doc("Jobs that wait for a slot.")
 RUNNING = doc("Jobs that run.")
@@ -110,7 +111,7 @@ class Overview(Struct, kw_only=True):
     workers: Annotated[WorkerCounts, doc("Workers.")]
     shards: Annotated[ShardCounts, doc("Shards.")]
     restraints: Annotated[RestraintCounts, doc("Circuits, quarantines, throttles.")]
-    alarms: Annotated[list[dict[str, Any]], doc("Alarms in force, as `GET /v1/alarms` has them.")]
+    alarms: Annotated[list[AlarmView], doc("Alarms that are raised, as `GET /v1/alarms` has them.")]
 
 
 class OwnPoolOverview(Struct, kw_only=True):

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import json_reply
+from fairway.api.insight.alarms import ALARM
 from fairway.api.insight.views import OverviewText
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
@@ -50,7 +51,7 @@ OVERVIEW = {
     "workers": {"live": 2, "draining": 0},
     "shards": {"owned": 16, "total": 16},
     "restraints": {"circuit": 0, "quarantine": 0, "throttle": 0},
-    "alarms": [],
+    "alarms": [ALARM],
 }
 _OWN = {
     "at": "2026-01-31T12:00:00Z",

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from fairway.api.insight.alarms import alarm_views
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.insight.buckets import quantiles
@@ -69,7 +70,7 @@ def overview(platform: Platform, seen: ServerSight) -> Overview:
         workers=WorkerCounts(live=seen.workers_live, draining=seen.workers_draining),
         shards=ShardCounts(owned=seen.shards_owned, total=platform.insight.shard_count),
         restraints=RestraintCounts(**restraints),
-        alarms=[],
+        alarms=alarm_views(platform.alarm_watch.raised()),
     )
 
 

@@ -73,6 +73,8 @@ class ServerSight(Struct, frozen=True, kw_only=True):
     workers_draining: int = 0
     shards_owned: int = 0
     restraints: dict[str, int] = {}
+    promoter_lag_ms: int = 0  # how long the oldest due job waits to be queued
+    leases_lost: int = 0  # with workers that died or fell silent, in the last minutes
 
 
 def fresh(sights: Iterable[ServerSight], now_ms: int) -> list[ServerSight]:
@@ -93,6 +95,8 @@ def joined(sights: Sequence[ServerSight]) -> ServerSight:
         workers_draining=sum(sight.workers_draining for sight in sights),
         shards_owned=sum(sight.shards_owned for sight in sights),
         restraints=_added([sight.restraints for sight in sights]),
+        promoter_lag_ms=max(sight.promoter_lag_ms for sight in sights),
+        leases_lost=sum(sight.leases_lost for sight in sights),
     )
 
 

@@ -10,6 +10,8 @@ from statistics import median
 
 from fairway.core.ids import PoolId, TenantId
 from fairway.core.insight.activity import OTHER_TENANT, OTHER_TYPE
+from fairway.core.insight.alarm_readings import LOST_WINDOW_SECONDS
+from fairway.core.insight.alarm_windows import RecentGrowth
 from fairway.core.insight.look import Look, is_throttle
 from fairway.core.insight.minutes import NO_POOL, ActivityLine, LineKind, Minute, Subject
 from fairway.core.insight.rates import RateWindow
@@ -23,7 +25,7 @@ from fairway.core.insight.sight import (
 )
 from fairway.core.pools import Pool
 from fairway.runtime.loops import WorkInParts
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, value_of
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.registry.tenants_and_keys import Directory
@@ -45,6 +47,7 @@ class Observer:
         self._metrics = metrics
         self._clock = store_clock
         self._rates = RateWindow()
+        self._lost = RecentGrowth(LOST_WINDOW_SECONDS)
         self._active: list[tuple[TenantId, PoolId]] = []
         self.sight: ServerSight | None = None  # until the first look
 
@@ -69,6 +72,8 @@ class Observer:
             workers_draining=sum(one.draining or one.drain_asked for one in sessions),
             shards_owned=len(self._dispatcher.open_shards()),
             restraints=dict(look.restraints),
+            promoter_lag_ms=round(value_of(self._metrics.oldest_due) * 1000),
+            leases_lost=round(self._lost.grown(value_of(self._metrics.lost), self._clock.now_us())),
         )
         self._tell_shares(shares)
 

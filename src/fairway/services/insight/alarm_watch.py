@@ -1,0 +1,59 @@
+"""Keeps the alarms: looks every few seconds, remembers how long something has held, tells changes.
+
+A raised alarm is a line in the log, a number in `/metrics` and an item of `GET /v1/alarms`. It
+decides nothing (`core/insight/alarms.py`), and what is remembered is this process's own: after a
+restart an alarm has to hold anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fairway.core.insight.alarm_readings import AlarmFacts
+from fairway.core.insight.alarms import ALARMS, Raised, Watch, judge
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import Metrics, logger
+
+log = logger("alarms")
+
+REST_SECONDS = 5.0
+
+
+class AlarmWatch:
+    def __init__(
+        self, look: Callable[[], Awaitable[AlarmFacts]], clock: Clock, metrics: Metrics
+    ) -> None:
+        self._look = look
+        self._clock = clock
+        self._metrics = metrics
+        self._watch = Watch()
+
+    def raised(self) -> list[Raised]:
+        """The worst first."""
+        return self._watch.raised()
+
+    async def run_once(self, now_us: int) -> float:
+        facts = await self._look()
+        news = judge(self._watch, facts, self._clock.unix_ms())
+        self._watch = news.watch
+        for one in news.raised:
+            log.warning("alarm raised", **_words(one), helps=one.alarm.runbook)
+        for one in news.cleared:
+            log.info("alarm over", **_words(one))
+        self._count()
+        return REST_SECONDS
+
+    def _count(self) -> None:
+        names = [one.alarm.name for one in self._watch.raised()]
+        for alarm in ALARMS:
+            gauge = self._metrics.alarms.labels(alarm.name, alarm.severity)
+            gauge.set(names.count(alarm.name))
+
+
+def _words(one: Raised) -> dict[str, str]:
+    return {
+        "alarm": one.alarm.name,
+        "severity": one.alarm.severity,
+        "subject": one.subject,
+        "what": one.reading.text,
+    }
