@@ -26,7 +26,7 @@ WITH moved AS (
     WHERE (inbox.shard, inbox.tenant, inbox.id) BETWEEN (:shard, taken.tenant, taken.id) AND (:shard, taken.tenant, taken.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING inbox.tenant, inbox.id, inbox.at, inbox.kind, inbox.job, inbox.type, inbox.subject, inbox.detail,
-              inbox.state, inbox.attempt, inbox.pool, inbox.ran_us, inbox.due_at
+              inbox.state, inbox.attempt, inbox.pool, inbox.ran_us, inbox.due_at, inbox.facts
 ), packed AS (
     SELECT moved.tenant, count(*) AS events_count, convert_to(json_agg(json_build_array(
                floor(extract(epoch FROM moved.at) * 1000000)::bigint, moved.kind, moved.job,
@@ -35,7 +35,8 @@ WITH moved AS (
                    'state', (ARRAY['scheduled', 'queued', 'running', 'succeeded', 'dead', 'cancelled', 'expired'])[moved.state + 1],
                    'attempt', moved.attempt, 'pool', pools.name, 'ran_ms', moved.ran_us / 1000.0::float8,
                    'due_at', to_char(moved.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-                   'detail', moved.detail))
+                   'detail', moved.detail, 'amount', moved.facts ->> 'amount', 'cap', moved.facts ->> 'cap',
+                   'currency', moved.facts ->> 'currency'))
            ) ORDER BY moved.id)::text, 'UTF8') AS events
     FROM moved
     LEFT JOIN job_types ON job_types.id = moved.type
