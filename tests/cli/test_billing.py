@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from tests.cli.program import Run, sentence
 
-from fairway.cli.billing import _micros, exact
+from fairway.cli.billing import _micros, spend_cap
+from fairway.core.billing.money import exact
 from fairway.core.errors import InvalidRequest
 
 
@@ -36,8 +37,26 @@ def test_usage_in_its_forms(run: Run, acme: tuple[str, str]) -> None:
 def test_prices_and_caps(run: Run, acme: tuple[str, str]) -> None:
     added = run("prices", "slot_second=0.000025", "pool=medium", "valid_from=2900-01-01T00:00:00Z")
     assert added.out.strip().endswith("0.000025 a slot-second in the pool medium, 0 a month.")
-    assert "0.000025" in run("prices").out
+    assert "medium-2900010100" in run("prices").out
+    taken = run("prices", "--drop", "medium-2900010100").out
+    assert taken == "Taken back: medium-2900010100\n"
     assert "slot_second" in sentence(run("prices", "colour=red"))
     capped = json.loads(run("spend-cap", acme[0], "12.5", "--json").out)
     assert (capped["cap_micros"], capped["cap"]) == (12_500_000, "12.5")
     assert run("spend-cap", acme[0], "--none").status == 0
+
+
+@pytest.mark.parametrize(
+    ("tenant", "cap", "grace_seconds", "none", "part"),
+    [
+        ("acme", None, 60, False, "--grace-seconds goes with a cap"),
+        ("acme", "50", None, True, "say either that, or a cap"),
+        ("acme", None, 60, True, "say either that, or a cap"),
+        (None, None, None, True, "Say whose"),
+    ],
+)
+def test_words_of_a_cap_that_mean_nothing_together_are_refused(
+    tenant: str | None, cap: str | None, grace_seconds: int | None, none: bool, part: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=part):
+        spend_cap(tenant, cap, grace_seconds=grace_seconds, none=none)

@@ -104,3 +104,58 @@ async def test_a_program_that_does_not_want_to_end_is_killed(
     async with asyncio.timeout(60):
         await stops.server.wait()
     assert not is_alive(pid)
+
+
+PARENT = """
+import os, subprocess, sys, time
+words = [sys.executable, "-m", "fairway", "worker", "shop:app"]
+environment = {**os.environ, "FAIRWAY_DIE_WITH_PARENT": str(os.getpid())}
+worker = subprocess.Popen(words, env=environment, start_new_session=True)
+print(worker.pid, flush=True)
+time.sleep(600)
+"""
+NOBODY = {"FAIRWAY_URL": "http://127.0.0.1:9", "FAIRWAY_API_KEY": "fw_worker_x"}
+
+
+async def test_a_worker_whose_output_is_closed_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
+    """With its runners; however the parent ended, and though no server answers."""
+    parent, worker = parent_of_a_worker(tmp_path)
+    pids = [worker]
+    try:
+        await until(lambda: len(tree(worker)) >= 2, 60, "its runner")
+        pids += tree(worker)
+        parent.kill()
+        parent.wait(10)
+        await until(lambda: not any(map(is_alive, pids)), 60, "the end of worker and runners")
+    finally:
+        parent.kill()
+        for pid in filter(is_alive, (*pids, *tree(worker))):
+            send(pid, signal.SIGKILL)
+
+
+def parent_of_a_worker(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Nobody reads what either says."""
+    (folder / "shop.py").write_text(APP)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", **NOBODY},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    parent.stdout.close()
+    return parent, worker
+
+
+def test_a_worker_whose_parent_is_gone_before_it_began_does_not_begin(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    ran = subprocess.run(
+        [sys.executable, "-m", "fairway", "worker", "shop:app"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", **NOBODY, "FAIRWAY_DIE_WITH_PARENT": str(2**22)},
+        capture_output=True,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")

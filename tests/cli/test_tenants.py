@@ -28,6 +28,9 @@ def test_a_tenant_is_suspended_deleted_and_restored(run: Run) -> None:
     asked = sentence(run("tenants", "suspend", name, "--cancel-running"))
     assert f"This suspends {name}; what shared workers run of it is cancelled." in asked
     assert run("tenants", "suspend", name, "--reason", "No.", "-y").out == f"Suspended: {name}\n"
+    again = run("tenants", "suspend", name, "--reason", "Yes.", "-y").out
+    assert "its reason stays: No. (--replace-reason)" in again
+    assert name in run("doctor").out
     limits = said(run("limits", "--tenant", name, "--json"))
     assert [one["reason"] for one in limits["held"]] == ["suspended"]
     found = run("tenants", "ls", "--search", name, "--state", "suspended").out.splitlines()

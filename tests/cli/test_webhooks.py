@@ -23,6 +23,8 @@ def test_a_life_of_webhooks(house: House, tmp_path: Path) -> None:
     listed = say("ls").out
     assert id_ in listed
     assert "whsec_" not in listed
+    rotated = say("rotate", id_, "--overlap", "24h")
+    assert rotated.out.startswith("secret: whsec_")
     sent = say("test", id_).out.strip()
     assert sent in say("deliveries", id_).out
     assert "On their way: 0." in say("replay", id_, "--since", "1h").out

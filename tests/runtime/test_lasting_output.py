@@ -61,3 +61,44 @@ def test_what_is_taken_arrives_also_when_the_other_stream_is_closed(tmp_path: Pa
     line = f"exec {sys.executable} {speaker} 2>&-"
     ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, timeout=60, check=True)
     assert ran.stdout == b"heard True\n"
+
+
+UNREAD = """
+import sys
+from fairway.runtime.lasting_output import outlive_readers
+outlive_readers()
+for _ in range(3):
+    print("x" * 1_000_000, flush=True)
+sys.stderr.write("went on\\n")
+"""
+
+
+def test_a_reader_that_reads_no_more_is_not_waited_for() -> None:
+    """As `fairway up | less`: the pipe is full, and open."""
+    speaker = subprocess.Popen(
+        [sys.executable, "-c", UNREAD], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert speaker.stderr is not None
+    assert speaker.stdout is not None
+    try:
+        assert speaker.wait(60) == 0
+        assert speaker.stderr.read() == b"went on\n"
+        assert 0 < len(speaker.stdout.read()) < 3_000_000, "what had room is there"
+    finally:
+        speaker.kill()
+        speaker.stdout.close()
+        speaker.stderr.close()
+
+
+def test_who_reads_again_hears_again() -> None:
+    reader, writer = os.pipe()
+    file = LastingFile(writer, "w")
+    for _ in range(2):
+        assert file.write(b"x" * 200_000) == 200_000
+    taken = 0
+    while taken < 65_536:
+        taken += len(os.read(reader, 65_536))
+    assert file.write(b"heard") == 5
+    assert os.read(reader, 9) == b"heard"
+    os.close(reader)
+    file.close()

@@ -44,7 +44,8 @@ async def test_names_from_before_stay_until_their_jobs_are_gone(
         yesterday, tomorrow = NOW - timedelta(days=1), NOW + timedelta(days=1)
         assert await store.loose_types(connection, TypeId(0), yesterday, AGES, 10) == []
         (found,) = await store.loose_types(connection, TypeId(0), tomorrow, AGES, 10)
-        assert await store.name_of(connection, found.type) == "submitted"
+        named = await store.names_of(connection, [found.type])
+        assert named == {found.type: "submitted"}
 
 
 async def test_an_older_server_beside_a_newer_one_makes_names_that_stay(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from cyclopts import Parameter
 
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.moments import future, past
 from fairway.cli.terminal.output import Column, Record, show_table
+from fairway.core.billing.money import exact
 from fairway.core.errors import InvalidRequest
 from fairway.core.keys import ApiKey
 
@@ -39,6 +41,7 @@ LINES = (
     Column("amount", lambda one: exact(one["amount_micros"])),
 )
 PRICES = (
+    Column("id", "id"),
     Column("pool", "pool"),
     Column("from", lambda one: _period(one["valid_from"])),
     Column("a slot-second", lambda one: exact(one["slot_second_micros"])),
@@ -90,7 +93,7 @@ def usage(
     options.rows(found, found["lines"], USAGE, "Nothing was used in that time.")
 
 
-def prices(*new: str, options: Options = PLAIN) -> None:
+def prices(*new: str, drop: str | None = None, options: Options = PLAIN) -> None:
     """The price list; with `slot_second=…`, add a price that is to come (operator).
 
     Parameters
@@ -98,7 +101,15 @@ def prices(*new: str, options: Options = PLAIN) -> None:
     new
         As field=value, money with up to six places: slot_second=0.000025 base_fee=5
         pool=long valid_from=2026-12-01T00:00Z. Left out: every pool, no base fee, the next hour.
+    drop
+        Take back the price of this id, as the list has it: one that has not begun.
     """
+    if drop is not None:
+        if new:
+            raise InvalidRequest("--drop takes a price back; add another by itself.")
+        options.operator().call("DELETE", f"/v1/prices/{quote(drop, safe='')}")
+        options.record({"id": drop, "dropped": True}, f"Taken back: {drop}")
+        return
     if new:
         body = _new_price(new)
         added = options.operator().call("POST", "/v1/prices", body)
@@ -130,6 +141,7 @@ def spend_cap(
     none
         Take the cap away.
     """
+    _check_cap(tenant, cap, grace_seconds, none=none)
     if tenant is None:
         options.record(_cap_words(options.tenant().get("/v1/spend-cap")))
         return
@@ -146,13 +158,19 @@ def spend_cap(
         options.record(_cap_words(remote.get(path)))
 
 
+def _check_cap(
+    tenant: str | None, cap: str | None, grace_seconds: int | None, *, none: bool
+) -> None:
+    """What is said together must mean something together."""
+    if none and (cap is not None or grace_seconds is not None):
+        raise InvalidRequest("--none takes the cap away: say either that, or a cap.")
+    if grace_seconds is not None and cap is None:
+        raise InvalidRequest("--grace-seconds goes with a cap, as in `fairway spend-cap acme 50`.")
+    if none and tenant is None:
+        raise InvalidRequest("Say whose, as in `fairway spend-cap acme --none`.")
+
+
 # -- words ---------------------------------------------------------------------------------------
-
-
-def exact(millionths: int) -> str:
-    """`12.5` of 12500000: every digit that counts, by whole numbers."""
-    whole, rest = divmod(millionths, 1_000_000)
-    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
 
 
 def _micros(text: str, name: str) -> int:

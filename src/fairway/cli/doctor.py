@@ -123,6 +123,7 @@ def _of_metrics(remote: Remote) -> dict[str, Any]:
         "restraints": {kind: int(count) for kind, count in by_label("restraints").items()},
         "clock_skew_seconds": whole.get("fairway_clock_skew_seconds", 0.0),
         "stall_seconds": whole.get("fairway_loop_stall_seconds", 0.0),
+        "usage_aside": int(by_label("set_aside_total").get("usage", 0)),
         "storage_failures": int(whole.get("fairway_storage_failures_total", 0)),
     }
 
@@ -135,6 +136,10 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
         "silent_workers": tuple(silent),
         "draining_workers": tuple(one["name"] for one in workers if one["draining"]),
         "pauses": _pauses(remote),
+        "capped": tuple(remote.get("/v1/spend-caps")["tenants"]),
+        "suspended": tuple(
+            one["name"] for one in remote.get("/v1/tenants", state="suspended")["tenants"]
+        ),
     }
 
 
@@ -151,8 +156,15 @@ def _of_tenant(remote: Remote) -> dict[str, Any]:
         "quarantines": tuple(one["type"] for one in restraints["quarantines"]),
         "dead": tuple(map(_group, groups)),
         "depth": (limits["depth"], limits["depth_limit"]),
+        "capped": _capped(remote, limits),
         "pauses": _pauses(remote),
     }
+
+
+def _capped(remote: Remote, limits: Any) -> tuple[str, ...]:
+    """The tenant itself, if its spend cap holds its jobs."""
+    is_held = any(one["reason"] == "spend_cap" for one in limits["held"])
+    return (remote.get("/v1/spend-cap")["tenant"],) if is_held else ()
 
 
 def _waiting(remote: Remote) -> dict[str, tuple[int, str]]:

@@ -116,6 +116,7 @@ def suspend(
     name: str,
     *,
     reason: str | None = None,
+    replace_reason: Annotated[bool, Parameter(negative="")] = False,
     cancel_running: Annotated[bool, Parameter(negative="")] = False,
     yes: Yes = False,
     options: Options = PLAIN,
@@ -127,15 +128,23 @@ def suspend(
     Parameters
     ----------
     reason
-        One line for people: the tenant's programs hear it. Left out: as it was.
+        One line for people: the tenant's programs hear it. Of one that is suspended the first
+        stays.
+    replace_reason
+        Of one that is suspended: put this reason in its place.
     cancel_running
         Cancel what runs (default: it finishes, or what was chosen before).
     """
     ends = "is cancelled" if cancel_running else "finishes"
     agreed(f"This suspends {name}; what shared workers run of it {ends}.", yes=yes)
-    wanted = {"running": "cancel" if cancel_running else None, "reason": reason}
+    if replace_reason and reason is None:
+        raise InvalidRequest("Say which: --replace-reason goes with --reason.")
+    wanted: dict[str, Any] = {"running": "cancel" if cancel_running else None, "reason": reason}
+    wanted |= {"replace_reason": True} if replace_reason else {}
     done = options.operator().call("POST", f"/v1/tenants/{name}/suspend", wanted)
-    options.record(done, f"Suspended: {name}")
+    is_kept = reason not in (None, done["reason"])
+    stays = f"; it was before, and its reason stays: {done['reason']} (--replace-reason)"
+    options.record(done, f"Suspended: {name}{stays if is_kept else ''}")
 
 
 @app.command

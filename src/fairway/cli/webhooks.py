@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cyclopts import App
 
 from fairway.cli.remote import PLAIN, Options
-from fairway.cli.terminal.moments import age, past
+from fairway.cli.terminal.moments import age, past, seconds
 from fairway.cli.terminal.output import Column
 from fairway.core.errors import InvalidRequest
 
@@ -105,7 +105,7 @@ def delete(id: str, *, options: Options = PLAIN) -> None:
 
 
 @app.command
-def rotate(id: str, *, overlap: float = 24, options: Options = PLAIN) -> None:
+def rotate(id: str, *, overlap: str = "1d", options: Options = PLAIN) -> None:
     """Replace the secret; prints the new one, once.
 
     Parameters
@@ -113,9 +113,9 @@ def rotate(id: str, *, overlap: float = 24, options: Options = PLAIN) -> None:
     id
         The webhook.
     overlap
-        For so many hours the secret before signs as well.
+        So long the secret before signs as well, as in 24h; 0s: it is worth nothing from now on.
     """
-    body = {"overlap_seconds": overlap * 3600}
+    body = {"overlap_seconds": round(seconds(overlap, "overlap") or 0)}
     made = options.tenant().call("POST", f"{PATH}/{id}/rotate", body)
     options.record(made, f"secret: {made['secret']}\nIt is not shown again.")
 

@@ -18,6 +18,7 @@ DISK_LEFT_SHARE = 0.1
 DISK_LEFT_BYTES = 1 << 30
 NEAR_LIMIT_SHARE = 0.9
 GROUPS_TOLD = 3
+TENANTS_TOLD = 5
 
 
 class Pain(IntEnum):
@@ -63,6 +64,8 @@ class Signs:
     draining_workers: tuple[str, ...] = ()
     waiting: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     pauses: tuple[str, ...] = ()
+    capped: tuple[str, ...] = ()  # tenants whose spend caps hold their jobs
+    suspended: tuple[str, ...] = ()  # tenants
     circuits: tuple[tuple[str, str], ...] = ()  # type, dependency
     quarantines: tuple[str, ...] = ()
     restraints: Mapping[str, int] = field(default_factory=dict)  # of all tenants, by kind
@@ -71,6 +74,7 @@ class Signs:
     clock_skew_seconds: float = 0.0
     stall_seconds: float = 0.0
     storage_failures: int = 0
+    usage_aside: int = 0  # rows of the log of usage that could not be booked
     disk: tuple[int, int] | None = None  # bytes left, of all
 
 
@@ -83,6 +87,7 @@ def ailments(signs: Signs) -> list[Ailment]:
         *_of_workers(signs),
         *_of_waiting(signs),
         *_of_restraints(signs),
+        *_of_tenants(signs),
         *_of_failures(signs),
         *_of_pools(signs),
     ]
@@ -110,6 +115,13 @@ def _of_servers(signs: Signs) -> list[Ailment]:
     if signs.storage_failures:
         what = f"Object storage failed {signs.storage_failures} times since this server started."
         found.append(Ailment(Pain.NOTE, what, "fairway check"))
+    if signs.usage_aside:
+        what = (
+            f"{signs.usage_aside} row{_s(signs.usage_aside)} of usage could not be booked since"
+            " this server started: they are in no bill."
+        )
+        helps = 'psql -c "SELECT shard, id, refused FROM usage_log WHERE refused IS NOT NULL"'
+        found.append(Ailment(Pain.NOTE, what, helps))
     if abs(signs.clock_skew_seconds) > SKEW_SECONDS:
         what = f"The clocks of server and database are {signs.clock_skew_seconds:.1f} s apart."
         found.append(Ailment(Pain.SLOW, what, "timedatectl"))
@@ -179,6 +191,19 @@ def _of_restraints(signs: Signs) -> list[Ailment]:
     return found
 
 
+def _of_tenants(signs: Signs) -> list[Ailment]:
+    """Whom the platform holds as a whole."""
+    found = []
+    if signs.capped:
+        what = f"Spend caps are reached, and no more jobs start: {_some(signs.capped)}."
+        whose = "" if signs.workers is None else f" {signs.capped[0]}"  # who sees none is a tenant
+        found.append(Ailment(Pain.STUCK, what, f"fairway spend-cap{whose}"))
+    if signs.suspended:
+        what = f"Suspended: {_some(signs.suspended)}."
+        found.append(Ailment(Pain.NOTE, what, "fairway tenants ls --state suspended"))
+    return found
+
+
 def _of_failures(signs: Signs) -> list[Ailment]:
     found = []
     for group in signs.dead[:GROUPS_TOLD]:
@@ -213,6 +238,12 @@ def _of_pools(signs: Signs) -> list[Ailment]:
             )
             found.append(Ailment(Pain.SLOW, what, "fairway worker ls"))
     return found
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - TENANTS_TOLD
+    told = ", ".join(names[:TENANTS_TOLD])
+    return f"{told} and {more} more" if more > 0 else told
 
 
 def _jobs(count: int) -> str:

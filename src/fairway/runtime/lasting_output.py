@@ -1,10 +1,11 @@
 """Standard output and error of a program that outlives whoever reads them.
 
-`fairway up 2>&1 | head` ends its reader, a terminal is closed, the disk under a log is full: for a
-program that works for weeks this is no reason to fail, or to end otherwise than it was asked to.
-What nobody takes is dropped. Otherwise a line of the log would raise where it is written, in the
-midst of a reply or of a drain. Not for commands that only speak, such as `jobs ls`: they end with
-their reader. Small: runners import it too.
+`fairway up 2>&1 | head` ends its reader, a terminal is closed or stopped, the disk under a log is
+full: for a program that works for weeks this is no reason to fail, to stand still, or to end
+otherwise than it was asked to. What nobody takes is dropped: a reader that reads no more has half a
+second, once, and is not waited for again until it does. Otherwise a line of the log would raise
+where it is written, in the midst of a reply or of a drain. Not for commands that only speak, such
+as `jobs ls`: they end with their reader. Small: runners import it too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -22,20 +25,36 @@ if TYPE_CHECKING:
 GONE = frozenset({errno.EPIPE, errno.EIO})  # a pipe or a terminal that nobody reads any more
 
 
+PATIENCE_MS = 500
+PART_BYTES = select.PIPE_BUF  # what has room for anything has room for so much
+
+
 class LastingFile(io.FileIO):
     """Writes what is taken and drops what is not. Once nobody reads, it writes into nothing.
 
     So does all that is started from then on: a child would die by the signal of a broken pipe.
     """
 
+    _is_stuck = False  # whoever reads had its time
+
     def write(self, data: ReadableBuffer, /) -> int:
+        left = memoryview(data).cast("B")
+        whole = left.nbytes
         try:
-            written = super().write(data)
+            is_plain = stat.S_ISREG(os.fstat(self.fileno()).st_mode)
+            while left and (is_plain or self._has_room()):
+                written = super().write(left if is_plain else left[:PART_BYTES])
+                left = left[written:] if written else left[:0]
         except OSError as error:
             if error.errno in GONE:
                 _lead_nowhere(self.fileno())
-            written = None
-        return memoryview(data).nbytes if written is None else written
+        return whole
+
+    def _has_room(self) -> bool:
+        room = select.poll()
+        room.register(self.fileno(), select.POLLOUT)
+        self._is_stuck = not room.poll(0 if self._is_stuck else PATIENCE_MS)
+        return not self._is_stuck
 
 
 def outlive_readers() -> None:

@@ -6,6 +6,7 @@ Linux only; elsewhere it does nothing, and the parent's own clean-up has to do.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 
 _PR_SET_PDEATHSIG = 1
@@ -17,3 +18,9 @@ def die_with_parent(number: signal.Signals) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     except (OSError, AttributeError):
         return
+
+
+def follow(parent: int, number: signal.Signals) -> bool:
+    """The same; whether that parent is still there: it may be gone before anybody asked."""
+    die_with_parent(number)
+    return os.getppid() == parent

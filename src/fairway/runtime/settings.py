@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
 from fairway.core.webhooks.addresses import parsed_networks
@@ -97,6 +98,9 @@ class Settings:
     [others](SECURITY.md#what-is-hidden)."""
     usage_days: int = 400
     """How long usage is kept by the hour; statements of months are kept for good."""
+    currency: str = NO_CURRENCY
+    """What prices and spend caps are in: a code of ISO 4217, such as EUR; it is told with amounts
+    of money in events. XXX: none is named."""
     storage_url: str | None = None
     """Object storage for checkpoints, large payloads and results: `s3://bucket/path`, `gs://…`,
     `az://…` or `file:///…`; credentials from the usual variables of each. A folder `objects` in the
@@ -240,6 +244,10 @@ class Settings:
             found.append(
                 f"{PREFIX}TRUSTED_PROXIES is {self.trusted_proxies!r}: name addresses or networks,"
                 " such as 10.0.0.0/8, with commas between."
+            )
+        if not is_currency(self.currency):
+            found.append(
+                f"{PREFIX}CURRENCY is {self.currency!r}: name a code of ISO 4217, such as EUR."
             )
         found += self._wrong_networks()
         if not 1 <= self.port <= 65535:

@@ -147,15 +147,7 @@ class Platform:
         self._join_answers(ask_runs)
         self._join_acts_on_many()
         self._join_schedules()
-        self.billing = Billing(
-            database,
-            self.dispatcher,
-            self.directory,
-            self.store_clock,
-            clock,
-            BillingPorts(self.holds, self.wakeups.of("spend caps"), self.audit_log),
-            shard_count=cluster.shard_count,
-        )
+        self._join_billing(cluster.shard_count)
         self.outbound = Outbound(
             database,
             self.dispatcher,
@@ -500,6 +492,18 @@ class Platform:
         platform = cls(database, cluster, settings, clock, ask_runs, scheduler)
         platform.store_clock.was_read(now, read_us)
         return platform
+
+    def _join_billing(self, shard_count: int) -> None:
+        wake, currency = self.wakeups.of("spend caps"), self.settings.currency
+        self.billing = Billing(
+            self.database,
+            self.dispatcher,
+            self.directory,
+            self.store_clock,
+            self.clock,
+            BillingPorts(self.holds, wake, self.audit_log, self.metrics, currency),
+            shard_count=shard_count,
+        )
 
     def _steps(self) -> dict[str, Step]:
         """What the loops do, each in rounds of its own."""

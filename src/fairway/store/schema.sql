@@ -357,6 +357,7 @@ CREATE TABLE event_inbox (
     pool         smallint,
     ran_us       bigint,
     due_at       timestamptz,
+    facts        json,                                    -- of a notice, for programs: texts by name
     PRIMARY KEY (shard, tenant, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
@@ -530,6 +531,7 @@ CREATE TABLE usage_log (
     are_ends     boolean[],                               -- of the job, too; of successes: all
     are_attempts boolean[],                               -- that are billed; of successes: all
     ended_ats    timestamptz[],                           -- of successes: when they were recorded
+    refused      text,                                    -- why it cannot be booked: it is set aside
     PRIMARY KEY (shard, id)
 ) WITH (                                                  -- rows stay for a moment, and as a whole
     toast_tuple_target = 8160,

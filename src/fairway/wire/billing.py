@@ -106,7 +106,7 @@ class StatementView(Struct, kw_only=True):
 
 
 class NewPrice(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A price that is to come. What is there is never changed."""
+    """A price that is to come. What has begun is never changed."""
 
     pool: Annotated[PricedPool, PRICED_POOL] = "*"
     valid_from: Annotated[Moment | None, doc("The beginning of an hour; null for the next.")] = None
@@ -117,6 +117,7 @@ class NewPrice(Struct, kw_only=True, forbid_unknown_fields=True):
 class PriceView(Struct, kw_only=True):
     """A price, and since when it holds."""
 
+    id: Annotated[str, doc("By which it can be taken back until it begins: pool and hour.")]
     pool: Annotated[str, PRICED_POOL]
     valid_from: Annotated[datetime, VALID_FROM]
     base_fee_micros: Annotated[int, BASE_FEE]
@@ -148,3 +149,10 @@ class SpendCapView(Struct, kw_only=True):
         doc("What was told; `paused`: no more jobs start."),
     ]
     reached_at: Annotated[datetime | None, doc("When it was reached.")]
+
+
+class SpendCapHolds(Struct, kw_only=True):
+    """Tenants no more of whose jobs start, because their caps are spent."""
+
+    tenants: Annotated[list[str], doc("By name; of very many the first thousand.")]
+    count: Annotated[int, doc("How many there are.")]

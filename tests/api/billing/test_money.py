@@ -11,6 +11,7 @@ from tests.api.jobs.test_jobs import submit
 from tests.api.worker import HandWorker
 
 from fairway import App
+from fairway.services.platform import Platform
 
 THIS_MONTH = f"{datetime.now(UTC):%Y-%m}"
 
@@ -44,12 +45,40 @@ async def test_prices_are_added_by_operators_and_seen_by_all(
         "slot_second_micros": 25,
     }
     added = await operator.post("/v1/prices", json=price)
-    assert (added.status_code, added.json()) == (201, price), added.text
-    assert price in (await tenant.get("/v1/prices")).json()["prices"]
+    shown = price | {"id": f"long-{begins:%Y%m%d%H}"}
+    assert (added.status_code, added.json()) == (201, shown), added.text
+    assert shown in (await tenant.get("/v1/prices")).json()["prices"]
     problem(await operator.post("/v1/prices", json=price), 409, "CONFLICT")
     past = price | {"valid_from": "2020-01-01T00:00:00Z"}
     problem(await operator.post("/v1/prices", json=past), 422, "INVALID_REQUEST", "/valid_from")
     problem(await tenant.post("/v1/prices", json=price), 403, "FORBIDDEN")
+
+
+async def test_a_price_is_taken_back_until_it_begins(
+    house: House, operator: httpx2.AsyncClient, tenant: httpx2.AsyncClient
+) -> None:
+    price = {"pool": "*", "valid_from": "2998-01-01T00:00:00Z", "slot_second_micros": 25}
+    added = (await operator.post("/v1/prices", json=price)).json()
+    path = f"/v1/prices/{added['id']}"
+    assert path == "/v1/prices/*-2998010100"
+    problem(await tenant.delete(path), 403, "FORBIDDEN")
+    assert (await operator.delete(path)).status_code == 204
+    assert added not in (await tenant.get("/v1/prices")).json()["prices"]
+    problem(await operator.delete(path), 404, "NOT_FOUND")
+    problem(await operator.delete("/v1/prices/long-2026999999"), 404, "NOT_FOUND")
+    again = (await operator.post("/v1/prices", json=price | {"slot_second_micros": 26})).json()
+    assert again["slot_second_micros"] == 26, "a mistake is mended"
+    assert (await operator.delete(path)).status_code == 204
+
+    async def begin(platform: Platform) -> None:
+        async with platform.database.background() as connection:
+            await connection.execute(
+                "INSERT INTO prices VALUES ('long', '2001-01-01T00:00:00Z', 0, 0)"
+            )
+
+    house.inside(begin)
+    told = problem(await operator.delete("/v1/prices/long-2001010100"), 409, "CONFLICT")
+    assert "has begun" in told["detail"]
 
 
 async def test_a_cap_is_set_seen_and_taken_away(house: House, operator: httpx2.AsyncClient) -> None:
@@ -63,6 +92,9 @@ async def test_a_cap_is_set_seen_and_taken_away(house: House, operator: httpx2.A
         assert (seen["cap_micros"], seen["grace_seconds"], seen["spent_micros"]) == (100, 60, 0)
         problem(await tenant.put(path, json={"cap_micros": 1}), 403, "FORBIDDEN")
     assert (await operator.get(path)).json() == seen
+    holds = (await operator.get("/v1/spend-caps")).json()
+    assert name not in holds["tenants"], "it has spent nothing"
+    assert holds["count"] == len(holds["tenants"])
     assert (await operator.delete(path)).status_code == 204
     problem(await operator.delete(path), 404, "NOT_FOUND")
     problem(

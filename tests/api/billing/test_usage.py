@@ -20,10 +20,11 @@ BILLED_ENDS: list[dict[str, Any]] = [
     {"kind": "failed", "failure": "app_error", "delay_ms": 1},
     {"kind": "failed", "failure": "timeout", "delay_ms": 1},
     {"kind": "snoozed", "delay_ms": 1},
+    {"kind": "failed", "failure": "worker_crash"},
 ]
 CUT_SHORT: list[dict[str, Any]] = [
     {"kind": "returned"},
-    {"kind": "failed", "failure": "worker_crash"},
+    {"kind": "failed", "failure": "worker_crash", "ran_us": 0},
 ]
 
 
@@ -64,7 +65,7 @@ async def ran(tenant: httpx2.AsyncClient, worker: HandWorker) -> list[tuple[dict
             end = dice.choice(BILLED_ENDS if billed else CUT_SHORT)
             is_over = end["kind"] == "succeeded"
             lease = await worker.lease()
-            report = worker.report(lease) | end | {"ran_us": dice.randint(0, 900_000)}
+            report = worker.report(lease) | {"ran_us": dice.randint(1, 900_000)} | end
             heard = await worker.tell(report)
             if not is_over:  # said once more, as after a lost reply
                 await worker.say(reports=[report])

@@ -61,7 +61,7 @@ TIER = {"weight": 5, "rate_per_second": 10, "burst": 100, "depth_limit": 1000}
 PAST = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
 OWN = {"pool": "long"}
 CAP = {"cap_micros": 1_000_000}
-PRICE = {"slot_second_micros": 1, "base_fee_micros": 0}
+PRICE = {"slot_second_micros": 1, "valid_from": "2999-01-01T00:00:00Z"}
 AT_ONCE = {"suspend": "true"}
 
 
@@ -91,6 +91,7 @@ def steps(name: str, key: str, worker: str) -> list[Step]:
         Step("PUT /v1/tenants/{name}/spend-cap", "operator", "set_spend_cap", name, CAP),
         Step("DELETE /v1/tenants/{name}/spend-cap", "operator", "drop_spend_cap", name),
         Step("POST /v1/prices", "operator", "add_price", name, {"pool": name, **PRICE}),
+        Step("DELETE /v1/prices/{id}", "operator", "drop_price", f"{name}-2999010100"),
         Step("POST /v1/tenants/{name}/suspend", "operator", "suspend_tenant", name, {}),
         Step("POST /v1/tenants/{name}/resume", "operator", "resume_tenant", name),
         Step("DELETE /v1/tenants/{name}", "operator", "delete_tenant", name, query=AT_ONCE),

@@ -38,6 +38,8 @@ async def test_a_suspended_tenants_keys_open_nothing_until_it_is_resumed(
         assert told["detail"].endswith(WHY)
         problem(await caller.get(location), 403, "TENANT_SUSPENDED")
         again = await act(operator, name, "suspend", reason="Another.", running="cancel")
+        assert (again["running"], again["reason"]) == ("cancel", WHY), "the first stays"
+        again = await act(operator, name, "suspend", reason="Another.", replace_reason=True)
         assert (again["running"], again["reason"]) == ("cancel", "Another.")
         back = await act(operator, name, "resume")
         assert back | {"state_since": None} == before

@@ -34,6 +34,18 @@ def test_in_any_while_no_more_start_than_was_said(gaps_us: list[int], most: int)
     assert all(sum(0 <= other - start < LENGTH_US for other in starts) <= most for start in starts)
 
 
+@given(GAPS, st.integers(1, 5))
+def test_one_step_is_to_look_and_then_to_count(gaps_us: list[int], most: int) -> None:
+    rates, other, now_us = StartRates(), StartRates(), 0
+    for gap_us in gaps_us:
+        now_us += gap_us // 4
+        has_place = other.used(US, NAME, most, now_us) < most
+        if has_place:
+            other.started(US, NAME, now_us)
+        assert rates.start(US, NAME, most, now_us) is has_place
+        assert rates.used(US, NAME, most, now_us) == other.used(US, NAME, most, now_us)
+
+
 def test_what_it_remembers_of_a_window_is_bounded() -> None:
     rates = StartRates()
     for now_us in range(0, LENGTH_US, 100):

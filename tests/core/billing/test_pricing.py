@@ -17,6 +17,7 @@ from fairway.core.billing.pricing import (
     amount_of,
     cuts,
     lines_of,
+    parsed_id,
     price_at,
     total_micros,
 )
@@ -121,3 +122,16 @@ def test_parts_that_are_joined_are_the_whole(parts: list[Used], cut: int) -> Non
     assert joined([*joined(parts[:cut]), *joined(parts[cut:])]) == whole
     assert total_of(whole) == total_of(parts)
     assert len({one[:3] for one in whole}) == len(whole)
+
+
+@given(prices)
+def test_a_price_is_found_by_its_id(known: list[Price]) -> None:
+    assert len({one.id for one in known}) == len(known)
+    for one in known:
+        assert parsed_id(one.id) == (one.pool, one.valid_from)
+
+
+@given(st.text(max_size=20))
+def test_what_is_no_id_is_none(text: str) -> None:
+    found = parsed_id(text)
+    assert found is None or Price(*found, 0, 0).id == text

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_simulation import LOOSE, PLAIN
 from tests.properties import tried
 
+from fairway.core.fair_share import entries
+from fairway.core.fair_share import queue as queue_module
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.ids import TenantId
@@ -100,3 +105,64 @@ def test_virtual_time_never_falls_and_who_wakes_starts_at_the_present(steps: lis
         before = queue.v
         if deed == "leave" and not was_eligible:
             assert node.v >= queue.v + node.tenant
+
+
+# -- stale entries -------------------------------------------------------------------------------
+
+
+@contextmanager
+def tidied(slack: int, carried: int) -> Iterator[None]:
+    ours = patch.multiple(entries, STALE_SLACK=slack, CARRIED=carried)
+    with ours, patch.object(queue_module, "STALE_SLACK", slack):
+        yield
+
+
+@tried(300)
+@given(
+    st.lists(st.integers(1, 100), min_size=TENANTS, max_size=TENANTS),
+    steps,
+    st.integers(-2 * TENANTS, 3),
+    st.integers(1, 3),
+    st.sampled_from([PLAIN, LOOSE]),
+)
+def test_to_tidy_up_changes_no_order(
+    weights: list[int], steps: list[Step], slack: int, carried: int, settings: ShareSettings
+) -> None:
+    """Against a queue that never does, and a look at every node."""
+    ours, theirs = Level(settings, weights), Level(settings, weights)
+    for deed, tenant, amount in steps:
+        with tidied(slack, carried):
+            ours.step(deed, tenant, amount)
+            picked = ours.queue.pick(0)
+        with tidied(1_000_000, 1):
+            theirs.step(deed, tenant, amount)
+            other = theirs.queue.pick(0)
+        assert (picked and picked.tenant) == (other and other.tenant)
+        waiting = ours.waiting()
+        under = [node for node in waiting if not ours.queue.crowded(node)]
+        if settings is PLAIN:
+            assert picked is min(under or waiting, key=lambda node: node.v, default=None)
+
+
+def entries_of(queue: ShareQueue) -> int:
+    return len(queue.entries.heap) + len(queue.entries.rest)
+
+
+def test_no_call_tidies_all_and_entries_stay_in_proportion() -> None:
+    """Nodes come, go and come back with the same virtual time, and at last all go."""
+    count = 2_000
+    level = Level(PLAIN, [1] * count)
+    queue, nodes = level.queue, list(level.nodes.values())
+    most = 0
+    for turn in range(6):
+        for node in nodes:
+            for act in (queue.leave, queue.enter) if turn < 5 else (queue.leave,):
+                before = entries_of(queue)
+                act(node, 0)
+                assert abs(entries_of(queue) - before) <= entries.CARRIED
+                bound = 2 * queue.eligible + entries.STALE_SLACK
+                most = max(most, entries_of(queue) - 2 * bound)
+    assert most <= 0
+    assert queue.eligible == 0
+    assert entries_of(queue) <= 3 * entries.STALE_SLACK
+    assert queue.pick(0) is None

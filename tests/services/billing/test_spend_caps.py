@@ -68,6 +68,7 @@ async def test_near_reached_paused_raised(still: Platform, tenant: Tenant) -> No
     assert held(still, tenant)
     await still.billing.spend_caps.run_once(0)
     assert await heard(still, tenant) == ["spend.near", "spend.reached", "spend.paused"]
+    assert still.billing.spend_caps.held() == [tenant.id]
     await cap(still, tenant, 1000)
     assert not held(still, tenant)
     assert (await heard(still, tenant))[3:] == ["spend.resumed"]
@@ -152,3 +153,17 @@ async def test_a_long_look_is_taken_less_often(
     assert await heard(still, tenant) == []
     await cap(still, tenant, 100)
     assert await heard(still, tenant) == ["spend.near"]
+
+
+async def test_money_is_told_in_the_currency_and_in_fields(still: Platform, tenant: Tenant) -> None:
+    still.billing.spend_caps._currency = "EUR"
+    await cap(still, tenant, 12_500_000)
+    await spend(still, tenant, 11_000_001)
+    await still.billing.spend_caps.drop(tenant.id, tenant.name, PLATFORM)
+    (near,) = await told_events(still, tenant)
+    assert near.data == {
+        "amount": "11.000001",
+        "cap": "12.5",
+        "currency": "EUR",
+        "detail": "You have spent 11.000001 EUR of the 12.5 EUR that you may this month.",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 from tests.services.platform_room import Hand, add_tenant, freeze, new, open_pair, stopped, submit
@@ -13,6 +14,8 @@ from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import type_names as module
 from fairway.services.registry.type_names import Namer, TypeNames
+from fairway.store.connections.database import Connection
+from fairway.store.registry import type_names as store
 from fairway.store.registry.type_names import name_for_all, name_for_tenant
 
 
@@ -217,3 +220,23 @@ async def test_names_made_through_one_server_are_used_through_the_other(database
     finally:
         await stopped(second)
         await stopped(first)
+
+
+async def test_names_that_are_not_in_use_are_asked_for_together(
+    names: TypeNames, theirs: TypeNames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of usage may have hundreds of them."""
+    numbers = await theirs.know(TenantId(1), some("old", 5))
+    asked: list[int] = []
+    ask = store.names_of
+
+    async def counted(connection: Connection, types: Collection[TypeId]) -> dict[TypeId, str]:
+        asked.append(len(types))
+        return await ask(connection, types)
+
+    monkeypatch.setattr(store, "names_of", counted)
+    expected = {number: name for name, number in numbers.items()}
+    gone = TypeId(987_654)
+    for _ in range(2):
+        assert await names.names_of([*expected, gone]) == expected | {gone: "type-987654"}
+    assert asked == [6, 1], "once, but for what there is not"

@@ -28,6 +28,7 @@ from fairway.store.outcomes import (
     record_successes,
     settle,
 )
+from fairway.store.registry import type_names
 
 TENANT = TenantId(1)
 LONG_AGO, FAR = datetime(2001, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -264,3 +265,35 @@ async def test_the_runs_of_a_job_are_found_in_its_row(connection: Connection) ->
     assert (found.id, found.ran_us, found.history) == (job.id, 4, [b"{}"])
     assert found.finished_at == record.finished_at
     assert await usage.jobs_of_attempts(connection, SHARD, TenantId(2), ids, 10) == []
+
+
+async def test_a_type_is_referred_to_until_its_month_is_stated(connection: Connection) -> None:
+    term = await open_books(connection)
+    job = await add_job(connection)
+    done = success(job, term, 10)
+    assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+    await usage.roll_up(connection, SHARD, 100)
+    assert await type_names.referred_types(connection, [job.type, TypeId(4711)]) == {job.type}
+    await connection.execute("UPDATE billing_shards SET stated_until = $1", FAR)
+    assert await type_names.referred_types(connection, [job.type]) == set()
+
+
+async def test_a_row_that_is_set_aside_is_neither_read_nor_rolled_up(
+    connection: Connection,
+) -> None:
+    term = await open_books(connection)
+    for ran_us in (1, 10, 100):
+        done = success(await add_job(connection), term, ran_us)
+        assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+    _, second, third = await usage.next_to_book(connection, SHARD, 9)
+    reasons = {second: "no", third: "neither"}
+    assert await usage.set_aside(connection, SHARD, reasons, most=1) == 0, "too many"
+    assert await usage.set_aside(connection, SHARD, {second: "no"}, most=1) == 1
+    assert (await used(connection)).billed_us == 101
+    assert await usage.roll_up(connection, SHARD, 9, [second]) == 0
+    assert await usage.roll_up(connection, SHARD, 9, [third]) == 1
+    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert (await used(connection)).billed_us == 101
+    assert await usage.try_again(connection, [SHARD]) == 1
+    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert (await used(connection)).billed_us == 111

@@ -1,4 +1,4 @@
-"""`/v1/tenants/{name}/spend-cap` for operators, `/v1/spend-cap` for the tenant itself."""
+"""`/v1/tenants/{name}/spend-cap` and `/v1/spend-caps`; `/v1/spend-cap` for the tenant itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairway.core.errors import NotFound
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.wire.billing import SpendCapTerms, SpendCapView
+from fairway.wire.billing import SpendCapHolds, SpendCapTerms, SpendCapView
 
 _STAGES: dict[Stage, Literal["below", "near", "reached", "paused"]] = {
     Stage.BELOW: "below",
@@ -25,6 +25,7 @@ _STAGES: dict[Stage, Literal["below", "near", "reached", "paused"]] = {
     Stage.REACHED: "reached",
     Stage.PAUSED: "paused",
 }
+HELD_MAX = 1000  # names in one answer
 _NAME = path("name", "The tenant's name.", "acme", "$TENANT")
 _VIEW = {
     "tenant": "acme",
@@ -66,6 +67,22 @@ async def get_spend_cap(request: Request, platform: Platform) -> Response:
     """
     tenant = await tenant_named(platform, request.path_params["name"])
     return json_reply(await _view(platform, tenant, None))
+
+
+@Endpoint(
+    "GET /v1/spend-caps",
+    keys=("operator",),
+    reply=Reply(200, "Whom caps hold.", SpendCapHolds, {"tenants": ["acme"], "count": 1}),
+)
+async def list_spend_cap_holds(platform: Platform) -> Response:
+    """Whom spend caps hold
+
+    Tenants that have spent what they may this month and whose grace is over: no more of their jobs
+    start until the cap is raised or the month is over.
+    """
+    held = platform.billing.spend_caps.held()
+    names = sorted(platform.directory.name_of(one) for one in held)
+    return json_reply(SpendCapHolds(tenants=names[:HELD_MAX], count=len(names)))
 
 
 @Endpoint(

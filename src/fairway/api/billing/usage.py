@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -20,6 +20,7 @@ from fairway.api.http.decoding import json_reply
 from fairway.core.billing.periods import SPAN_MAX, By, beginnings
 from fairway.core.billing.usage import Used, total_of
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import TypeId
 from fairway.services.billing.attempts import Attempt, AttemptFilter
 from fairway.services.billing.usage import UsageWish
 from fairway.services.platform import Platform
@@ -88,7 +89,9 @@ async def get_usage(request: Request, platform: Platform, principal: Principal) 
     cuts = beginnings(since, before, by)
     wish = UsageWish(tenant.id, since, before, cuts, "pool" in groups, "type" in groups)
     used = await platform.billing.usage.read(wish, asker)
-    lines = [await _line(platform, one, cuts, groups) for one in used]
+    by_type = "type" in groups
+    types = await platform.directory.names.names_of(one.type for one in used) if by_type else {}
+    lines = [_line(platform, one, cuts, groups, types) for one in used]
     if form == "csv":
         return Response(_csv(lines), media_type="text/csv; charset=utf-8")
     total = UsageTotal(**dict(zip(COLUMNS[3:], total_of(used)[3:], strict=True)))
@@ -112,14 +115,17 @@ def _one_of(text: str, field: str, known: Collection[str]) -> str:
     return first
 
 
-async def _line(
-    platform: Platform, one: Used, cuts: Sequence[datetime], groups: set[str]
+def _line(
+    platform: Platform,
+    one: Used,
+    cuts: Sequence[datetime],
+    groups: set[str],
+    types: Mapping[TypeId, str],
 ) -> UsageLine:
-    directory = platform.directory
     return UsageLine(
         period=cuts[one.period - 1],
-        pool=directory.pools.by_number[one.pool].name if "pool" in groups else None,
-        type=await directory.type_name(one.type) if "type" in groups else None,
+        pool=platform.directory.pools.by_number[one.pool].name if "pool" in groups else None,
+        type=types.get(one.type),
         jobs=one.jobs,
         attempts=one.attempts,
         billed_us=one.billed_us,
@@ -183,16 +189,17 @@ async def list_attempts(request: Request, platform: Platform, principal: Princip
         None if cursor is None else filters.place_of(cursor),
     )
     found = await platform.billing.attempts.page(wanted, asker)
-    views = [await _attempt(platform, one) for one in found.attempts]
+    types = await platform.directory.names.names_of(one.type for one in found.attempts)
+    views = [_attempt(platform, one, types) for one in found.attempts]
     next_cursor = None if found.last is None else filters.cursor_of(found.last)
     return json_reply(AttemptList(attempts=views, next_cursor=next_cursor))
 
 
-async def _attempt(platform: Platform, one: Attempt) -> AttemptView:
+def _attempt(platform: Platform, one: Attempt, types: Mapping[TypeId, str]) -> AttemptView:
     return AttemptView(
         job=one.job,
         pool=platform.directory.pools.by_number[one.pool].name,
-        type=await platform.directory.type_name(one.type),
+        type=types[one.type],
         ended_at=one.end.ended_at,
         outcome=one.end.outcome,
         ran_us=one.end.ran_us,

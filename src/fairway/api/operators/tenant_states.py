@@ -53,7 +53,7 @@ async def suspend_tenant(request: Request, platform: Platform, actor: Actor) -> 
     sessions end, none of its jobs starts, its schedules do not tick and its transactions wait: here
     at once, on every server within five seconds. Jobs that shared workers run finish, or are
     cancelled; their results are recorded either way. Nothing is lost. Suspend it again to change
-    the reason or the choice.
+    the choice; its first reason stays, and is in the answer, unless you say `replace_reason`.
     """
     wanted = await decoded(request, Suspension)
     if wanted.reason is not None and not wanted.reason.isprintable():
@@ -62,6 +62,7 @@ async def suspend_tenant(request: Request, platform: Platform, actor: Actor) -> 
     tenant = await platform.tenant_states.suspend(
         known.name,
         wanted.reason,
+        replace_reason=wanted.replace_reason,
         cancels_running=None if wanted.running is None else wanted.running == "cancel",
         actor=actor,
     )

@@ -136,7 +136,7 @@ class Companions:
         return self._plain() | {
             "FAIRWAY_URL": self._settings.url,
             "FAIRWAY_API_KEY": keys.worker_key,
-            "FAIRWAY_DIE_WITH_PARENT": "1",
+            "FAIRWAY_DIE_WITH_PARENT": str(os.getpid()),
         }
 
     async def _finish(self, server_stop: asyncio.Event) -> None:

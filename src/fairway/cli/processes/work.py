@@ -21,7 +21,7 @@ from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
-from fairway.runtime.parent_death import die_with_parent
+from fairway.runtime.parent_death import follow
 from fairway.sdk.http.settings import checked_url
 from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
@@ -151,8 +151,9 @@ def _run(options: WorkerOptions) -> int:
 
     from fairway.worker.runners.start_failures import AppNotLoaded
 
-    if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
-        die_with_parent(signal.SIGTERM)
+    parent = os.environ.get("FAIRWAY_DIE_WITH_PARENT")  # set by `fairway up`, which may be killed
+    if parent is not None and not follow(int(parent), signal.SIGTERM):
+        return 0
     try:
         uvloop.run(_main(options))
     except AppNotLoaded as error:

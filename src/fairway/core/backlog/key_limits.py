@@ -100,10 +100,11 @@ class KeyCounts:
             mine = self._running.get(tenant)
             if mine is None:
                 mine = self._running[tenant] = {}
-            used = mine.get(limit.key, 0)
+            key = limit.key
+            used = mine.get(key, 0)
             if used >= limit.most:
                 return limit
-            mine[limit.key] = used + 1
+            mine[key] = used + 1
             return None
         full = self.full(tenant, limits, now_us)
         if full is None:
@@ -127,11 +128,12 @@ class KeyCounts:
         for limit in limits:
             if limit.per_ms:
                 continue
-            left = mine.get(limit.key, 0) - 1
+            key = limit.key
+            left = mine.get(key, 0) - 1
             if left > 0:
-                mine[limit.key] = left
+                mine[key] = left
             else:
-                mine.pop(limit.key, None)
+                mine.pop(key, None)
         if not mine:
             del self._running[tenant]
 

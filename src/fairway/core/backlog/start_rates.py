@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from itertools import islice
 from typing import TypeAlias
 
 from fairway.core.ids import ShardId, TenantId, shard_for_tenant
 
 MARKS = 16
+NO_BOUND = 1 << 62
 KEYS_TOTAL = 100_000
 KEYS_PER_TENANT = 10_000
 KEYS_PER_LOOK = 2_000  # half a millisecond
@@ -37,6 +37,12 @@ class StartWindow:
         self._marks = array("q")
         self.used = 0
 
+    def begin_anew(self, length_us: int) -> None:
+        """As another, in which nothing started."""
+        self._length_us = length_us
+        del self._marks[:]
+        self.used = 0
+
     def slide(self, now_us: int) -> int:
         """How many of the starts still count."""
         marks = self._marks
@@ -45,15 +51,22 @@ class StartWindow:
             del marks[:3]
         return self.used
 
-    def add(self, now_us: int) -> None:
-        self.slide(now_us)
-        self.used += 1
-        marks = self._marks
-        if marks and now_us - marks[-3] < self._length_us // MARKS:
+    def add(self, now_us: int, most: int = NO_BOUND) -> bool:
+        """One more start, if fewer than `most` count; answers whether it does."""
+        marks, length_us, used = self._marks, self._length_us, self.used
+        while marks and now_us - marks[1] >= length_us:  # as in `slide`: a call less for each job
+            used -= marks[2]
+            del marks[:3]
+        if used >= most:
+            self.used = used
+            return False
+        self.used = used + 1
+        if marks and now_us - marks[-3] < length_us // MARKS:
             marks[-2] = max(marks[-2], now_us)
             marks[-1] += 1
         else:
             marks.extend((now_us, now_us, 1))
+        return True
 
     def opens_us(self, now_us: int) -> int:
         """When the next of its starts is forgotten."""
@@ -110,33 +123,37 @@ class StartRates:
         """Count one more, if fewer than `most` count; answers whether it does."""
         if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):
             return False
-        mine = self._windows.get(tenant)
-        window = None if mine is None else mine.get(name)
-        if window is not None and window.slide(now_us) >= most:
-            return False
-        self.started(tenant, name, now_us)
-        return True
+        return self.started(tenant, name, now_us, most)
 
-    def started(self, tenant: TenantId, name: RateName, now_us: int) -> None:
+    def started(self, tenant: TenantId, name: RateName, now_us: int, most: int = NO_BOUND) -> bool:
+        """The same of one that another owner may have started."""
         mine = self._windows.get(tenant)
         if mine is None:
             mine = self._windows[tenant] = OrderedDict()
         window = mine.get(name)
         if window is None:
-            self._make_room(mine, now_us)
-            window = mine[name] = StartWindow(name[1] * 1000)
+            window = mine[name] = self._new_window(mine, name[1] * 1000, now_us)
             self._keys += 1
         else:
             mine.move_to_end(name)
-        window.add(now_us)
+        return window.add(now_us, most)
 
-    def _make_room(self, mine: OrderedDict[RateName, StartWindow], now_us: int) -> None:
-        """The key that was used longest ago goes if it is over, or if there are too many."""
+    def _new_window(
+        self, mine: OrderedDict[RateName, StartWindow], length_us: int, now_us: int
+    ) -> StartWindow:
+        """The key that was used longest ago goes if it is over, or if there are too many; its
+        window serves another."""
+        if not mine:
+            return StartWindow(length_us)
         most = min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
-        for name in list(islice(mine, 2)):
-            if len(mine) >= most or not mine[name].slide(now_us):
-                del mine[name]
-                self._keys -= 1
+        name = next(iter(mine))
+        window = mine[name]
+        if len(mine) < most and window.slide(now_us):
+            return StartWindow(length_us)
+        del mine[name]
+        self._keys -= 1
+        window.begin_anew(length_us)
+        return window
 
     def forget_over(self, now_us: int) -> None:
         """Upkeep, a part at a time: keys of whose starts none counts any more."""

@@ -8,13 +8,15 @@ statement's total is the sum of its lines as they stand there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from fairway.core.billing.periods import Month
 
 ANY_POOL = "*"
+_ID = re.compile(r"(\*|[a-z][a-z0-9_-]{0,31})-(\d{10})")
 US_PER_SECOND = 1_000_000
 
 
@@ -23,6 +25,22 @@ class Price(NamedTuple):
     valid_from: datetime
     base_fee_micros: int  # a month
     slot_second_micros: int
+
+    @property
+    def id(self) -> str:
+        """`gpu-2026120100`: its pool, and the hour of UTC with which it begins."""
+        return f"{self.pool}-{self.valid_from.astimezone(UTC):%Y%m%d%H}"
+
+
+def parsed_id(text: str) -> tuple[str, datetime] | None:
+    """Pool and hour of a price's id; None for what is none."""
+    found = _ID.fullmatch(text)
+    if found is None or not text.isascii():
+        return None
+    try:
+        return found[1], datetime.strptime(found[2], "%Y%m%d%H").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 class PricedUse(NamedTuple):

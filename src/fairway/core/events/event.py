@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -20,6 +21,7 @@ class NewEvent(NamedTuple):
     subject: str  # what it is about: a job type, a pool, a schedule
     detail: str  # a sentence for people
     job: JobId | None = None
+    facts: Mapping[str, str] | None = None  # beside the detail in its data: texts, for programs
 
 
 class Event(Struct, frozen=True):
@@ -30,4 +32,4 @@ class Event(Struct, frozen=True):
     kind: str
     job: str | None
     subject: str  # the job's type, a pool, a schedule
-    data: dict[str, Fact]  # state, attempt, pool, ran_ms, due_at, detail: those that there are
+    data: dict[str, Fact]  # state, attempt, pool, ran_ms, due_at, detail, facts: those there are

@@ -5,19 +5,20 @@ accounts; the queue of their level decides who goes next.
 
 The smallest virtual time does. Between refunds a node's `v` only grows, so its entry in the heap is
 a lower bound: it is checked when it reaches the top and put back if `v` has grown; a refund adds a
-second, smaller entry and the old one is recognised as stale. No decision looks at every node. The
-queue knows no jobs.
+second, smaller entry and the old one is recognised as stale (`entries.py`). No decision looks at
+every node. The queue knows no jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 from typing import cast
 
 from msgspec import Struct
 
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
+from fairway.core.fair_share.entries import STALE_SLACK, Entries, living
 from fairway.core.fair_share.estimates import Estimate
 from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS, TENANT_MASK
 from fairway.core.ids import TenantId
@@ -29,14 +30,13 @@ ABSENT = -1  # a key no entry can have
 PREPAID, OVERTIME, DONE = range(3)
 # Shared and lent slots are charged for; from RESERVED on, the slot is the tenant's anyway.
 SHARED, LENT, RESERVED, OWN = range(4)
-_STALE_SLACK = 64
 
 
 class ShareNode:
     """Fair-share account of one tenant in one pool."""
 
     __slots__ = (
-        "accrued_at_us", "adjusted", "aside", "awake", "busy_us", "cap", "eligible",
+        "accrued_at_us", "adjusted", "aside", "awake", "busy_us", "cap", "carried", "eligible",
         "entitled_from", "entitled_us", "floor_key", "floor_share", "held", "idle_key", "key",
         "lift", "over", "parent", "plain", "queue", "running", "saved", "stride", "tenant",
         "uncharged_running", "v", "weight",
@@ -64,6 +64,7 @@ class ShareNode:
         self.entitled_us = 0
         self.entitled_from = 0
         self.saved = 0  # v as last written to a checkpoint
+        self.carried = 0  # in which round its entry was last carried over
         self.set_entitlement(entitlement)
 
     def set_entitlement(self, entitlement: Entitlement) -> None:
@@ -177,9 +178,10 @@ class ShareQueue:
         self.weight = 0  # of all eligible nodes
         self.eligible = 0
         self.guard_hits = 0
-        self.heap: list[int] = []
-        self.occupied: dict[TenantId, ShareNode] = {}  # nodes with charged jobs in flight
         self._nodes = cast("Mapping[int, ShareNode]", nodes)  # by what a key ends with
+        self.entries = Entries(self._nodes)
+        self.heap, self._rest = self.entries.heap, self.entries.rest  # for a quick look
+        self.occupied: dict[TenantId, ShareNode] = {}  # nodes with charged jobs in flight
         self._settings = settings
         self._held: list[int] = []  # by v, for when everybody is held
         self._held_by_occupancy: list[int] = []
@@ -218,12 +220,13 @@ class ShareQueue:
         self.eligible -= 1
         self.weight -= node.weight
         self.withdraw(node)
+        self.entries.tidy(self.eligible)
 
     def push(self, node: ShareNode) -> None:
         node.key = node.v
         heappush(self.heap, node.v)
-        if len(self.heap) > 2 * self.eligible + _STALE_SLACK:
-            self._drop_stale(self.heap, held=False)
+        if self._rest or len(self.heap) > 2 * self.eligible + STALE_SLACK:
+            self.entries.tidy(self.eligible)
 
     def withdraw(self, node: ShareNode) -> None:
         """Out of every heap, though perhaps still eligible; entries left behind are stale."""
@@ -252,8 +255,11 @@ class ShareQueue:
         """The node with the smallest v under its guard; if all are over it, the smallest v."""
         if self._held_count:
             self._release_held()
-        heap, find = self.heap, self._nodes.get
-        while heap:
+        heap, rest, find = self.heap, self._rest, self._nodes.get
+        while heap or rest:
+            if rest and (not heap or rest[0] < heap[0]):
+                self.entries.carry(heappop(rest))
+                continue
             key = heap[0]
             node = find(key & TENANT_MASK)
             if node is None or node.key != key:
@@ -329,11 +335,10 @@ class ShareQueue:
         self.guard_hits += 1
         heappush(self._held, node.key)
         heappush(self._held_by_occupancy, _occupancy(node))
-        if len(self._held) > 2 * self._held_count + _STALE_SLACK:
-            self._drop_stale(self._held, held=True)
-            by_occupancy = [_occupancy(self._nodes[key & TENANT_MASK]) for key in self._held]
-            heapify(by_occupancy)
-            self._held_by_occupancy = by_occupancy
+        if len(self._held) > 2 * self._held_count + STALE_SLACK:
+            self._held = sorted(living(self._held, self._nodes))  # as many as slots, at most
+            held = (self._nodes[key & TENANT_MASK] for key in self._held)
+            self._held_by_occupancy = sorted(map(_occupancy, held))
 
     def _release_held(self) -> None:
         """Let back in those whose fair share has grown past what they hold."""
@@ -394,12 +399,6 @@ class ShareQueue:
     def _fair_use(self, span_us: int) -> int:
         """Virtual time that passes while everybody gets its fair slots for that long."""
         return span_us * max(1, self.slots) * SCALE // max(1, self.weight) << TENANT_BITS
-
-    def _drop_stale(self, heap: list[int], *, held: bool) -> None:
-        find = self._nodes.get
-        live = ((key, find(key & TENANT_MASK)) for key in heap)
-        heap[:] = {key for key, node in live if node and node.key == key and node.held == held}
-        heapify(heap)
 
 
 def _occupancy(node: ShareNode) -> int:

@@ -148,7 +148,7 @@ def _why(node: ShareNode) -> Waiting:
 
 
 def _ahead(node: ShareNode) -> int:
-    return sum(key < node.v for key in node.queue.heap) if node.eligible else 0
+    return node.queue.entries.before(node.v) if node.eligible else 0
 
 
 def _fair_slots_milli(node: ShareNode) -> int:

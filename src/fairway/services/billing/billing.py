@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
+from fairway.runtime.telemetry import Metrics
 from fairway.services.billing.attempts import Attempts
 from fairway.services.billing.month_closer import MonthCloser
 from fairway.services.billing.prices import Prices
@@ -26,6 +27,8 @@ class BillingPorts(NamedTuple):
     holds: HoldRegistry
     on_cap: Callable[[], None]  # a spend cap was changed
     audit_log: AuditLog
+    metrics: Metrics
+    currency: str
 
 
 class Billing:
@@ -50,11 +53,11 @@ class Billing:
             database,
             dispatcher,
             self.statements,
-            CapPorts(ports.holds, ports.on_cap, ports.audit_log),
+            CapPorts(ports.holds, ports.on_cap, ports.audit_log, ports.currency),
             clock,
             shard_count=shard_count,
         )
-        self.roll_up = RollUp(database, dispatcher, clock)
+        self.roll_up = RollUp(database, dispatcher, clock, ports.metrics)
         self.month_closer = MonthCloser(
             database, dispatcher, self.roll_up, self.statements, shard_count=shard_count
         )

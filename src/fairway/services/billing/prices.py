@@ -1,4 +1,7 @@
-"""The price list: read by all, added to by operators; what was once there is never changed."""
+"""The price list: read by all, kept by operators.
+
+What has begun is never changed. One that is to come can be taken back: nothing was charged by it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import NamedTuple
 
 from fairway.core.audit import Act, Actor
 from fairway.core.billing.periods import is_whole_hour
-from fairway.core.billing.pricing import ANY_POOL, Price
-from fairway.core.errors import Conflict, InvalidRequest
+from fairway.core.billing.pricing import ANY_POOL, Price, parsed_id
+from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.ids import TenantId
 from fairway.core.pools import PoolTable
 from fairway.services.registry.audit_log import AuditLog
@@ -58,12 +61,35 @@ class Prices:
             await self._audit_log.add(connection, actor, act)
         return price
 
+    async def drop(self, id_: str, actor: Actor) -> None:
+        """Take back one that has not begun."""
+        asked = parsed_id(id_)
+        if asked is None:
+            raise _no_such(id_)
+        async with told_if_away, self._database.asked(None) as connection, connection.transaction():
+            dropped = await store.drop_price(connection, *asked)
+            if dropped is None:
+                known = await store.list_prices(connection)
+                raise _has_begun(id_) if any(one.id == id_ for one in known) else _no_such(id_)
+            act = Act("drop_price", dropped.id, before=dropped._asdict())
+            await self._audit_log.add(connection, actor, act)
+
+
+def _no_such(id_: str) -> NotFound:
+    return NotFound(f"There is no price {id_[:64]!r}; ids are in the list of prices.")
+
+
+def _has_begun(id_: str) -> Conflict:
+    return Conflict(
+        f"The price {id_} has begun, and what was used keeps its price: add one that begins later."
+    )
+
 
 def _refusal(price: Price, known: list[Price]) -> Exception:
     if any((one.pool, one.valid_from) == (price.pool, price.valid_from) for one in known):
         return Conflict(
             f"There is a price for {price.pool} from {price.valid_from.isoformat()} already, and"
-            " prices are not changed: add one that begins at another hour."
+            f" prices are not changed: take {price.id} back first, or begin at another hour."
         )
     return InvalidRequest(
         "A price begins in the future: what was used keeps the price it was used at.",

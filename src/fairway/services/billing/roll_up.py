@@ -1,29 +1,42 @@
 """Rolls the log of ended runs up into hours, a bounded part at a time.
 
 A part is one statement, so it is done or not done; two servers that try take turns. It needs no
-term: whoever rolls a row up takes it away (decision 0051).
+term: whoever rolls a row up takes it away (decision 0051). A row that the store will not book is
+found out and set aside: it stays in the log with the reason, holds up neither others nor the
+month's end, and is tried again by the shard's next owner. So many of them at most; more stop it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairway.core.ids import ShardId
 from fairway.runtime.clock import Clock
-from fairway.services.bad_rows import in_each_shard
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.bad_rows import each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.billing import usage
 from fairway.store.connections.database import Database
+from fairway.store.connections.error_classes import has_answered, is_about_rows, reason_of
+
+log = logger("billing")
 
 REST_SECONDS = 2.0
 BUSY_SECONDS = 0.1
 ROWS_AT_ONCE = 200  # batches of runs
 ROUND_US = 1_000_000  # at one shard; then others have their turn
+ASIDE_MAX = 1_000  # rows of a shard
+ROWS_LOGGED = 10
 
 
 class RollUp:
-    def __init__(self, database: Database, dispatcher: Dispatcher, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, clock: Clock, metrics: Metrics
+    ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._clock = clock
+        self._metrics = metrics
         self._begun: set[ShardId] = set()  # their books are open
 
     async def run_once(self, now_us: int) -> float:
@@ -32,6 +45,7 @@ class RollUp:
         if new:
             async with self._database.background() as connection:
                 await usage.begin_billing(connection, new)
+                await usage.try_again(connection, new)
             self._begun.update(new)
         done = await in_each_shard(shards, self.drain)
         return REST_SECONDS if all(done) else BUSY_SECONDS
@@ -40,7 +54,43 @@ class RollUp:
         """Until nothing is left, for so long at most; whether nothing was."""
         until_us = self._clock.now_us() + ROUND_US
         while self._clock.now_us() < until_us:
-            async with self._database.background() as connection:
-                if await usage.roll_up(connection, shard, ROWS_AT_ONCE) < ROWS_AT_ONCE:
-                    return True
+            if await self._part(shard) < ROWS_AT_ONCE:
+                return True
         return False
+
+    async def _part(self, shard: ShardId) -> int:
+        """Answers how many rows it dealt with."""
+        try:
+            return await self._book(shard)
+        except Exception as error:
+            if not (has_answered(error) and is_about_rows(error)):
+                raise
+        async with self._database.background() as connection:
+            ids = await usage.next_to_book(connection, shard, ROWS_AT_ONCE)
+        refused: dict[int, Exception] = {}
+
+        async def book(some: Sequence[int]) -> None:
+            await self._book(shard, some)
+
+        await each_apart(ids, book, refused.__setitem__)
+        if refused:
+            await self._set_aside(shard, refused)
+        return len(ids)
+
+    async def _book(self, shard: ShardId, ids: Sequence[int] | None = None) -> int:
+        async with self._database.background() as connection:
+            return await usage.roll_up(connection, shard, ROWS_AT_ONCE, ids)
+
+    async def _set_aside(self, shard: ShardId, refused: dict[int, Exception]) -> None:
+        reasons = {row: reason_of(error) for row, error in refused.items()}
+        async with self._database.background() as connection:
+            if not await usage.set_aside(connection, shard, reasons, ASIDE_MAX):
+                raise next(iter(refused.values()))  # so many that somebody has to look
+        self._metrics.rows_set_aside.labels("usage").inc(len(reasons))
+        log.error(
+            "usage cannot be booked; set aside",
+            shard=shard,
+            count=len(reasons),
+            rows=list(reasons)[:ROWS_LOGGED],
+            error=next(iter(reasons.values())),
+        )

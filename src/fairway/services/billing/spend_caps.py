@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fairway.core.audit import Act, Actor
 from fairway.core.backlog.holds import Hold
+from fairway.core.billing.money import exact, money
 from fairway.core.billing.periods import month_of
 from fairway.core.billing.spend_cap import SpendCap, SpendState, Stage, kinds_of, next_state
 from fairway.core.events.event import NewEvent
@@ -39,10 +40,10 @@ LONG_LOOK_US = 500_000
 RESTS = 50  # so many times as long as a long look took
 
 _SENTENCES = {
-    "spend.near": "You have spent {spent} of the {cap} that you may this month (in micros).",
-    "spend.reached": "You have spent the {cap} micros that you may this month. What runs, runs on;"
+    "spend.near": "You have spent {spent} of the {cap} that you may this month.",
+    "spend.reached": "You have spent the {cap} that you may this month. What runs, runs on;"
     " in {grace} s no more jobs will start.",
-    "spend.paused": "The {cap} micros of this month are spent: jobs are accepted and wait until the"
+    "spend.paused": "The {cap} of this month are spent: jobs are accepted and wait until the"
     " cap is raised or the month is over.",
     "spend.resumed": "Your jobs start again.",
 }
@@ -57,6 +58,7 @@ class CapPorts(NamedTuple):
     holds: HoldRegistry
     on_change: Callable[[], None]
     audit_log: AuditLog
+    currency: str
 
 
 class SpendCaps:
@@ -72,7 +74,7 @@ class SpendCaps:
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
-        self._holds, self._on_change, self._audit_log = ports
+        self._holds, self._on_change, self._audit_log, self._currency = ports
         self._statements = statements
         self._shard_count = shard_count
         self._clock = clock
@@ -116,9 +118,34 @@ class SpendCaps:
             spent = await self._statements.spent_micros(connection, row.tenant, month_of(row.now))
             state = next_state(row.cap, row.state, spent, row.now)
             if state != row.state:
-                await _move(connection, row, state, spent)
+                await self._move(connection, row, state, spent)
+
+    async def _move(
+        self, connection: Connection, row: CapRow, state: SpendState, spent_micros: int
+    ) -> None:
+        """To another stage, and tell: both or neither."""
+        told = [self._notice(row, kind, spent_micros) for kind in kinds_of(row.state, state)]
+        async with connection.transaction():
+            if await store.move_cap(connection, row, state) and told:
+                await add_notices(connection, told)
+
+    def _notice(self, row: CapRow, kind: str, spent_micros: int | None) -> NewEvent:
+        """A sentence for people; for programs the same as exact decimals, in text."""
+        detail = _SENTENCES[kind].format(
+            spent=money(spent_micros or 0, self._currency),
+            cap=money(row.cap_micros, self._currency),
+            grace=row.grace_seconds,
+        )
+        facts = {"cap": exact(row.cap_micros), "currency": self._currency}
+        if spent_micros is not None:
+            facts["amount"] = exact(spent_micros)
+        return NewEvent(row.tenant, kind, str(month_of(row.now)), detail, facts=facts)
 
     # -- what operators and tenants ask ----------------------------------------------------------
+
+    def held(self) -> list[TenantId]:
+        """Whom caps hold back now, as this server has heard."""
+        return self._holds.tenants_of(SOURCE)
 
     async def of(self, tenant: TenantId, asker: TenantId | None) -> CapView | None:
         """None: it may spend what it likes."""
@@ -145,32 +172,18 @@ class SpendCaps:
             before = {} if row is None else row.cap._asdict()
             was_there = await store.drop_cap(connection, tenant)
             if was_there:
-                await _tell_if_paused(connection, row)
+                await self._tell_if_paused(connection, row)
                 act = Act("drop_spend_cap", name, tenant, before)
                 await self._audit_log.add(connection, actor, act)
         self._on_change()
         return was_there
 
-
-async def _tell_if_paused(connection: Connection, row: CapRow | None) -> None:
-    """Whoever heard that jobs wait hears that they go on."""
-    if row is not None and row.stage == Stage.PAUSED:
-        month, kind = str(month_of(row.now)), "spend.resumed"
-        await add_notices(connection, [NewEvent(row.tenant, kind, month, _SENTENCES[kind])])
+    async def _tell_if_paused(self, connection: Connection, row: CapRow | None) -> None:
+        """Whoever heard that jobs wait hears that they go on."""
+        if row is not None and row.stage == Stage.PAUSED:
+            await add_notices(connection, [self._notice(row, "spend.resumed", None)])
 
 
 async def _fields(connection: Connection, tenant: TenantId) -> dict[str, int]:
     row = await store.read_cap(connection, tenant)
     return {} if row is None else row.cap._asdict()
-
-
-async def _move(connection: Connection, row: CapRow, state: SpendState, spent: int) -> None:
-    """To another stage, and tell: both or neither."""
-    words = {"spent": spent, "cap": row.cap_micros, "grace": row.grace_seconds}
-    told = [
-        NewEvent(row.tenant, kind, str(month_of(row.now)), _SENTENCES[kind].format(**words))
-        for kind in kinds_of(row.state, state)
-    ]
-    async with connection.transaction():
-        if await store.move_cap(connection, row, state) and told:
-            await add_notices(connection, told)

@@ -103,7 +103,7 @@ class Statements:
     async def _lines(self, facts: _Facts, month: Month) -> list[Line]:
         if not (facts.used or facts.was_there):
             return []
-        types = {one.type: await self._directory.type_name(one.type) for one in facts.used}
+        types = await self._directory.names.names_of(one.type for one in facts.used)
         return lines_of(self._priced(facts, month, types), facts.prices, month)
 
     def _priced(self, facts: _Facts, month: Month, types: Mapping[TypeId, str]) -> list[PricedUse]:

@@ -42,7 +42,7 @@ def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
     tally, now, due = decision.tally, store_clock.now(), None
     if decision.state is State.SCHEDULED:
         due = now + timedelta(milliseconds=decision.delay_ms)
-    billable = is_billable(end.outcome_label, end.failure)
+    billable = is_billable(end.outcome_label, end.failure, end.ran_us)
     note = RunNote(
         job.deliveries + 1, job.attempts + 1, end.outcome_label, now, end.ran_us, session.worker,
         session.build, decision.reason, end.error, _late_ms(end, store_clock), end.lease.progress,
@@ -52,7 +52,7 @@ def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
         job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
         due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
         end.fingerprint, note_text(note), end.ran_us if billable else 0,
-        is_attempt(end.outcome_label, end.failure), now,
+        is_attempt(end.outcome_label, end.failure, end.ran_us), now,
     )  # fmt: skip
 
 

@@ -47,16 +47,17 @@ class TenantStates:
         reason: str | None,
         *,
         cancels_running: bool | None,
+        replace_reason: bool = False,
         actor: Actor = PLATFORM,
     ) -> Tenant:
-        """Its keys open nothing and its jobs do not start. Again: with these words; what is None
-        stays as it is."""
+        """Its keys open nothing and its jobs do not start. Again: what is None stays as it is, and
+        so does a reason, unless another is to replace it."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
             held = await self._held(connection, "suspend", name)
             is_again = held.state == "suspended"
             wanted = StateChange(
                 "suspended",
-                reason if reason is not None else held.reason if is_again else "",
+                _reason(held.reason if is_again else "", reason, may_replace=replace_reason),
                 cancels_running
                 if cancels_running is not None
                 else is_again and held.cancels_running,
@@ -124,3 +125,10 @@ class TenantStates:
     async def _told(self, held: HeldTenant) -> Tenant:
         await self._directory.refresh()
         return self._directory.tenants[held.id]
+
+
+def _reason(before: str, wanted: str | None, *, may_replace: bool) -> str:
+    """The first that was given stays, unless another is to replace it."""
+    if wanted is None or (before and not may_replace):
+        return before
+    return wanted

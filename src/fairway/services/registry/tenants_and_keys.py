@@ -180,7 +180,7 @@ class Directory:
 
     async def type_name(self, number: TypeId) -> str:
         known = self.type_names.get(number)
-        return await self.names.name_of(number) if known is None else known
+        return (await self.names.names_of([number]))[number] if known is None else known
 
     # -- keys --------------------------------------------------------------------------------
 

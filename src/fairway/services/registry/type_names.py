@@ -276,15 +276,18 @@ class TypeNames:
             if len(self._not_in_use) > ABSENT_NAMES_REMEMBERED:
                 del self._not_in_use[next(iter(self._not_in_use))]
 
-    async def name_of(self, number: TypeId) -> str:
-        if number not in self.by_id:
+    async def names_of(self, numbers: Iterable[TypeId]) -> dict[TypeId, str]:
+        """Of all these; those that are not in use any more are asked for together."""
+        found = {number: self.by_id.get(number) for number in numbers}
+        missing = [number for number, name in found.items() if name is None]
+        if missing:
             async with self._database.people() as connection:
-                name = await store.name_of(connection, number)
-            if name is None:
-                return f"type-{number}"
-            self.by_id[number] = name
-            self._keep_old(number)
-        return self.by_id[number]
+                old = await store.names_of(connection, missing)
+            found |= old
+            self.by_id |= old
+            for number in old:
+                self._keep_old(number)
+        return {number: name or f"type-{number}" for number, name in found.items()}
 
 
 def _may_use(namer: Namer, one: StoredName | None) -> bool:

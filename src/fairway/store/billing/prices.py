@@ -1,4 +1,4 @@
-"""The price list: read whole, added to, never changed."""
+"""The price list: read whole, added to; what has begun is never changed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ async def list_prices(connection: Connection) -> list[Price]:
 async def add_price(connection: Connection, price: Price) -> bool:
     """False when it does not lie ahead, or one that begins then is there."""
     return await is_found(connection, _SQL["add_price"], **price._asdict())
+
+
+async def drop_price(connection: Connection, pool: str, valid_from: datetime) -> Price | None:
+    """What it was; None when there is none, or it has begun."""
+    found = await fetch_as(Price, connection, _SQL["drop_price"], pool=pool, valid_from=valid_from)
+    return found[0] if found else None
 
 
 async def next_hour(connection: Connection) -> datetime:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.billing.usage import Used
 from fairway.core.ids import JobId, PoolId, ShardId, TenantId, TypeId
-from fairway.store.connections.database import Connection, execute, fetch_as, fetch_value
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch_as,
+    fetch_value,
+    fetch_values,
+)
 from fairway.store.history import IdRange
 from fairway.store.sql import load
 
@@ -45,10 +51,32 @@ async def begin_billing(connection: Connection, shards: Sequence[ShardId]) -> No
     await execute(connection, _SQL["begin_billing"], shards=shards)
 
 
-async def roll_up(connection: Connection, shard: ShardId, limit: int) -> int:
-    """Book so many rows of the log by the hour; answers how many there were."""
-    taken: int = await fetch_value(connection, _SQL["roll_up"], shard=shard, limit=limit)
+async def roll_up(
+    connection: Connection, shard: ShardId, limit: int, ids: Sequence[int] | None = None
+) -> int:
+    """Book so many rows of the log by the hour, or these; answers how many there were."""
+    taken: int = await fetch_value(connection, _SQL["roll_up"], shard=shard, limit=limit, ids=ids)
     return taken
+
+
+async def next_to_book(connection: Connection, shard: ShardId, limit: int) -> list[int]:
+    """The rows that `roll_up` would take."""
+    return await fetch_values(connection, _SQL["next_to_book"], shard=shard, limit=limit)
+
+
+async def set_aside(
+    connection: Connection, shard: ShardId, reasons: Mapping[int, str], most: int
+) -> int:
+    """Leave these rows out from now on, with why; answers how many: none over so many in all."""
+    ids, texts = list(reasons), list(reasons.values())
+    return await execute(
+        connection, _SQL["set_aside"], shard=shard, ids=ids, reasons=texts, most=most
+    )
+
+
+async def try_again(connection: Connection, shards: Sequence[ShardId]) -> int:
+    """Book what was set aside once more; answers how many rows that are."""
+    return await execute(connection, _SQL["try_again"], shards=shards)
 
 
 async def read_usage(connection: Connection, asked: UsageQuestion) -> list[Used]:

@@ -39,12 +39,14 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True, gc=False):
     data: dict[str, Fact]
 
 
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[_Stored]).decode
 
 
 async def add_notices(connection: Connection, events: Sequence[NewEvent]) -> None:
     """In the caller's transaction; they are in the log a moment after it."""
-    rows = columns(events, "tenants", "kinds", "subjects", "details", "jobs")
+    texts = [(*one[:5], one.facts and _encode(one.facts).decode()) for one in events]
+    rows = columns(texts, "tenants", "kinds", "subjects", "details", "jobs", "facts")
     await execute(connection, _SQL["add_notices"], **rows)
 
 

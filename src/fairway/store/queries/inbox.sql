@@ -43,7 +43,7 @@ WITH moved AS (
     )) AND inbox.tenant = ANY(:tenants::int[])
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING inbox.tenant, inbox.id, inbox.at, inbox.kind, inbox.job, inbox.type, inbox.subject, inbox.detail,
-              inbox.state, inbox.attempt, inbox.pool, inbox.ran_us, inbox.due_at
+              inbox.state, inbox.attempt, inbox.pool, inbox.ran_us, inbox.due_at, inbox.facts
 ), packed AS (
     SELECT moved.tenant, count(*) AS events_count, convert_to('[' || string_agg(concat(
                '[', floor(extract(epoch FROM moved.at) * 1000000)::bigint, ',"', moved.kind, '",',
@@ -54,7 +54,8 @@ WITH moved AS (
                    '"attempt":' || moved.attempt, '"pool":' || to_json(pools.name)::text,
                    '"ran_ms":' || moved.ran_us / 1000.0::float8,
                    '"due_at":"' || to_char(moved.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"',
-                   '"detail":' || to_json(moved.detail)::text),
+                   '"detail":' || to_json(moved.detail)::text, '"amount":' || to_json(moved.facts ->> 'amount')::text,
+                   '"cap":' || to_json(moved.facts ->> 'cap')::text, '"currency":' || to_json(moved.facts ->> 'currency')::text),
                '}]'), ',' ORDER BY moved.id) || ']', 'UTF8') AS events
     FROM moved
     LEFT JOIN job_types ON job_types.id = moved.type

@@ -1,9 +1,9 @@
 -- name: add_notices
 -- Notices of the platform, in the caller's transaction.
-INSERT INTO event_inbox (shard, tenant, kind, subject, detail, job)
-SELECT new.tenant % cluster.shard_count, new.tenant, new.kind, new.subject, new.detail, new.job
-FROM cluster, unnest(:tenants::int[], :kinds::text[], :subjects::text[], :details::text[], :jobs::uuid[])
-     AS new (tenant, kind, subject, detail, job)
+INSERT INTO event_inbox (shard, tenant, kind, subject, detail, job, facts)
+SELECT new.tenant % cluster.shard_count, new.tenant, new.kind, new.subject, new.detail, new.job, new.facts::json
+FROM cluster, unnest(:tenants::int[], :kinds::text[], :subjects::text[], :details::text[], :jobs::uuid[], :facts::text[])
+     AS new (tenant, kind, subject, detail, job, facts)
 
 -- name: read_events
 -- Chunks with positions after one, up to so many positions; in every row, where the log begins and ends. Positions have

@@ -9,6 +9,11 @@ WHERE :valid_from::timestamptz > now()
 ON CONFLICT DO NOTHING
 RETURNING pool
 
+-- name: drop_price
+-- One that has not begun: nothing was charged by it.
+DELETE FROM prices WHERE pool = :pool AND valid_from = :valid_from AND valid_from > now()
+RETURNING pool, valid_from, base_fee_micros, slot_second_micros
+
 -- name: next_hour
 -- The beginning of the next one by the clock that decides.
 SELECT date_trunc('hour', now(), 'UTC') + interval '1 hour' AS moment

@@ -13,9 +13,9 @@ WHERE named.let_go_at IS NULL AND types.let_go_at IS NULL
 SELECT id, name, shared, NULL::boolean AS by_worker, let_go_at IS NOT NULL AS is_let_go
 FROM job_types WHERE name = ANY(:names::text[])
 
--- name: name_of
--- Also of one that was let go: a job may have come just then.
-SELECT name FROM job_types WHERE id = :id
+-- name: names_of
+-- Also of those that were let go: a job may have come just then.
+SELECT id, name FROM job_types WHERE id = ANY(:ids::int[])
 
 -- name: take_turns
 -- Who counts names and adds some is alone with this tenant's, until the transaction ends. A lock on its row, not an
@@ -158,13 +158,16 @@ WHERE id > :after AND NOT shared AND said_at < :kept_since AND created_at < now(
 ORDER BY id LIMIT :limit
 
 -- name: referred_types
--- Those of these types that something of anybody's refers to; of jobs, those that outlived their partition.
+-- Those of these types that something of anybody's refers to; of jobs, those that outlived their partition; of usage,
+-- what is not stated yet: a statement has the names of its time.
 SELECT type FROM jobs_carried WHERE type = ANY(:types::int[])
 UNION SELECT type FROM schedules WHERE type = ANY(:types::int[])
 UNION SELECT type FROM pauses WHERE type = ANY(:types::int[])
 UNION SELECT type FROM circuits WHERE type = ANY(:types::int[])
 UNION SELECT type FROM quarantines WHERE type = ANY(:types::int[])
 UNION SELECT type FROM bulk_actions WHERE type = ANY(:types::int[])
+UNION SELECT type FROM usage_hours
+      WHERE hour >= (SELECT min(stated_until) FROM billing_shards) AND type = ANY(:types::int[])
 
 -- name: hold_types
 -- Nobody names them from now on until the transaction ends; what is being named just now is not among them.

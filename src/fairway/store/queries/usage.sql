@@ -9,12 +9,14 @@ ON CONFLICT DO NOTHING
 -- Takes some rows of the log and books their lines by the hour: one statement, so a row is in the log or in the
 -- hours, and never in both or in neither, wherever it is cut short. Whoever holds the books' row does so alone;
 -- another goes away with nothing. What comes too late for a month that is closed is booked into the first hour after it.
+-- The next ones, or with `ids` those; a row that was set aside is not among them.
 WITH turn AS MATERIALIZED (
     SELECT closed_until FROM billing_shards WHERE shard = :shard FOR UPDATE SKIP LOCKED
 ), taken AS (
     DELETE FROM usage_log
-    WHERE shard = :shard AND id = ANY(ARRAY(SELECT id FROM usage_log WHERE shard = :shard ORDER BY id LIMIT :limit))
-      AND EXISTS (SELECT FROM turn)
+    WHERE shard = :shard AND refused IS NULL AND EXISTS (SELECT FROM turn)
+      AND id = ANY(coalesce(:ids::bigint[], ARRAY(
+          SELECT id FROM usage_log WHERE shard = :shard AND refused IS NULL ORDER BY id LIMIT :limit)))
     RETURNING *
 ), booked AS (
     INSERT INTO usage_hours AS mine (tenant, hour, pool, type, jobs_ended, attempts, billed_us, unbilled_us)
@@ -37,6 +39,22 @@ WITH turn AS MATERIALIZED (
 )
 SELECT count(*) AS taken FROM taken
 
+-- name: next_to_book
+SELECT id FROM usage_log WHERE shard = :shard AND refused IS NULL ORDER BY id LIMIT :limit
+
+-- name: set_aside
+-- Rows that cannot be booked stay in the log with the reason, out of the way of the others. Not more than so many in a
+-- shard: then it is not the rows that are at fault.
+UPDATE usage_log AS log SET refused = said.reason
+FROM unnest(:ids::bigint[], :reasons::text[]) AS said (id, reason)
+WHERE log.shard = :shard AND log.id = said.id
+  AND (SELECT count(*) FROM usage_log AS aside WHERE aside.shard = :shard AND aside.refused IS NOT NULL)
+      + cardinality(:ids::bigint[]) <= :most
+
+-- name: try_again
+-- What was set aside may be booked by now: it was mended, or what stood in its way was.
+UPDATE usage_log SET refused = NULL WHERE shard = ANY(:shards::int[]) AND refused IS NOT NULL
+
 -- name: read_usage
 -- What a tenant used, by period, pool and type: what is rolled up and what is still in the log, as of one moment. `cuts`
 -- are the beginnings of the periods. A sum over all pools has pool 0; likewise types.
@@ -56,7 +74,7 @@ FROM (
     CROSS JOIN LATERAL unnest(log.tenant_ids, log.pool_ids, log.type_ids, log.billed_us, log.unbilled_us,
                               log.are_ends, log.are_attempts, log.ended_ats)
          AS line (tenant, pool, type, billed_us, unbilled_us, is_end, is_attempt, ended_at)
-    WHERE log.shard = :shard AND line.tenant = :tenant
+    WHERE log.shard = :shard AND log.refused IS NULL AND line.tenant = :tenant
 ) AS used
 WHERE used.hour >= :since AND used.hour < :before
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT :limit

@@ -68,9 +68,9 @@ async def read_names(connection: Connection, names: Sequence[str]) -> list[Store
     return await fetch_as(StoredName, connection, _SQL["read_names"], names=names)
 
 
-async def name_of(connection: Connection, type_id: TypeId) -> str | None:
-    name: str | None = await fetch_value(connection, _SQL["name_of"], id=type_id)
-    return name
+async def names_of(connection: Connection, types: Collection[TypeId]) -> dict[TypeId, str]:
+    """Those of these types that there still are."""
+    return dict(await fetch(connection, _SQL["names_of"], ids=list(types)))
 
 
 async def take_turns(connection: Connection, tenant: TenantId) -> None:

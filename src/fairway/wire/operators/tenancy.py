@@ -109,6 +109,10 @@ class Suspension(Struct, kw_only=True, forbid_unknown_fields=True):
         Annotated[str, Meta(max_length=500, examples=["The invoice of March is open."])] | None,
         REASON,
     ] = None
+    replace_reason: Annotated[
+        bool,
+        doc("Of one that is suspended: true puts this reason in the place of the one it has."),
+    ] = False
 
 
 class TenantList(Struct, kw_only=True):

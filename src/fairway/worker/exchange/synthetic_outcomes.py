@@ -9,7 +9,10 @@ from fairway.core.run.process_limits import Verdict
 
 
 def crashed(how: str, ran_us: int = 0) -> Outcome:
-    """The runner died under it; costs a delivery, no attempt."""
+    """The runner died under it; costs a delivery, no attempt.
+
+    It is billed for the time that is said here: none unless it died by the doing of these jobs.
+    """
     error = _error("WorkerCrash", f"The runner was {how} while it ran this job.")
     return Outcome(OutcomeKind.FAILED, ran_us, None, FailureClass.WORKER_CRASH, error)
 

@@ -71,6 +71,17 @@ def proportional_bytes_below(pid: int) -> int:
     return sum(_proportional_bytes(one) for one in tree(pid)[1:])
 
 
+def memory_kills() -> int:
+    """How many processes the kernel has killed on this machine for want of memory."""
+    try:
+        for line in (PROC / "vmstat").read_bytes().splitlines():
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    except OSError:
+        return 0
+    return 0
+
+
 def kill_descendants(pid: int, but: int | None = None) -> int:
     """SIGKILL to all that it started, until nothing is left; answers how many were killed."""
     killed: set[int] = set()

@@ -343,14 +343,19 @@ class Fleet:
             self._spawn(self._replace_shared())
 
     def _report_lost(self, runner: RunnerProcess, death: Death) -> None:
+        """With jobs of one tenant it died by that tenant's doing, which is billed; of several,
+        nobody knows whose it was, and none of them is: no time is said (decision 0058)."""
         held = self._ports.running()
         lost = [held[job] for job in runner.jobs if job in held]
         runner.jobs.clear()
+        tenants = {lease.tenant for lease in lost} | runner.blamed
+        is_theirs = len(tenants) == 1 and not death.is_for_memory
         if lost:
             log.warning("runner died", how=death.how, jobs=len(lost))
         self._suspects.lost(lost)
         for lease in lost:
-            self._on_end(lease, synthetic_outcomes.crashed(death.how))
+            ran_us = runner.ran_us(lease.job) if is_theirs else 0
+            self._on_end(lease, synthetic_outcomes.crashed(death.how, ran_us))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -190,6 +190,7 @@ class IsolatedRuns:
             return
         run.runner = runner
         run.began = time.monotonic()
+        runner.note_memory_kills()
         if runner.pid is not None:
             run.cpu_before_ms = run.cpu_at_word_ms = usage.usage_below(runner.pid).cpu_ms
         runner.run([run.lease])
@@ -346,4 +347,4 @@ def _end_of(run: IsolatedRun, death: Death) -> Outcome:
         return synthetic_outcomes.judged(over_limit("Its processor time was used up."), run.ran_us)
     if run.cancelled_at is not None:
         return synthetic_outcomes.cancelled(run.ran_us)
-    return synthetic_outcomes.crashed(death.how, run.ran_us)
+    return synthetic_outcomes.crashed(death.how, 0 if death.is_for_memory else run.ran_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, cast
@@ -41,11 +42,14 @@ class Death(NamedTuple):
 
     status: int
     why: str = ""  # we ended it ourselves
+    is_for_memory: bool = False  # the machine had none left; whose fault that was nobody knows
 
     @property
     def how(self) -> str:
         if self.why:
             return f"killed, because it {self.why},"
+        if self.is_for_memory:
+            return "killed by the kernel, because the machine's memory was used up,"
         if self.status < 0:
             return f"killed by {signal.Signals(-self.status).name}"
         return f"ended with status {self.status}"
@@ -82,6 +86,9 @@ class RunnerProcess:
         self._is_garbled = False  # it said what no runner says: nothing more is heard of it
         self.declared: asyncio.Future[list[Declared]] = asyncio.get_running_loop().create_future()
         self.jobs: dict[str, Epoch] = {}  # job → the epoch of the lease under which it runs here
+        self._began_us: dict[str, int] = {}  # job → when it was handed over
+        self._memory_kills = 0  # of the kernel's, on this machine, at the last look
+        self.blamed: set[str] = set()  # tenants for whose jobs it is killed, which are over by now
 
     @property
     def pid(self) -> int | None:
@@ -93,6 +100,7 @@ class RunnerProcess:
         try:
             self._process, end, pings = await spares.take()
             self._pings = Pings(pings)
+            self.note_memory_kills()
             self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
             if self.room is not None:
                 self.room.take_in(self._process.pid)
@@ -112,6 +120,11 @@ class RunnerProcess:
         """Ask for an answer; one that has not loaded its app yet is not asked."""
         if self._pings is not None and self._runner_pid:
             self._pings.look(usage.cpu_ms_of(self._runner_pid))
+        self.note_memory_kills()
+
+    def note_memory_kills(self) -> None:
+        """Those before this were of others."""
+        self._memory_kills = usage.memory_kills()
 
     @property
     def is_quiet(self) -> bool:
@@ -129,6 +142,8 @@ class RunnerProcess:
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update({lease.job: lease.epoch for lease in leases})
+        now_us = time.monotonic_ns() // 1000
+        self._began_us.update({lease.job: now_us for lease in leases})
         fetched = [lease for lease in leases if isinstance(lease, RunLease)]
         if fetched:
             leases = [lease for lease in leases if not isinstance(lease, RunLease)]
@@ -144,9 +159,15 @@ class RunnerProcess:
             if self._pipe is not None:
                 self._pipe.send_beside(KeeperMessage(leases=[bare]), foreign)
 
+    def ran_us(self, job: str) -> int:
+        """How long it has been here, by our own clock."""
+        now_us = time.monotonic_ns() // 1000
+        return max(now_us - self._began_us.get(job, now_us), 0)
+
     def give_up(self, jobs: list[str]) -> None:
         for job in jobs:
             self.jobs.pop(job, None)  # no word will come of how they ended
+            self._began_us.pop(job, None)
         self.send(KeeperMessage(give_up=jobs))
 
     def send(self, orders: KeeperMessage) -> None:
@@ -198,6 +219,7 @@ class RunnerProcess:
             return
         for end in message.ended:
             self.jobs.pop(end.job, None)
+            self._began_us.pop(end.job, None)
         self._listener.on_runner_message(self, message)
 
     def _garbage(self, text: bytes, error: Exception) -> None:
@@ -217,8 +239,13 @@ class RunnerProcess:
         await pause(0)  # let the last frames of the pipe be heard first
         if self._pings is not None:
             self._pings.close()
-        self._listener.on_death(self, Death(status, self._why_killed))
+        self._listener.on_death(self, self._death(status))
         await self._leave_room()
+
+    def _death(self, status: int) -> Death:
+        was_killed = status == -signal.SIGKILL and not self._why_killed
+        is_for_memory = was_killed and usage.memory_kills() > self._memory_kills
+        return Death(status, self._why_killed, is_for_memory)
 
     async def _leave_room(self) -> None:
         """The kernel takes a moment to bury the dead; a group that still holds some stays."""

@@ -66,6 +66,7 @@ class Watchdog:
         for job, lease in asked.items():
             if job in runner.jobs:
                 runner.jobs.pop(job, None)
+                runner.blamed.add(lease.tenant)
                 limit_ms = limit_of(lease, declared.get(lease.type)) or 0
                 self._on_end(lease, synthetic_outcomes.judged(timed_out(limit_ms), limit_ms * 1000))
         runner.kill()
