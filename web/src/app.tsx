@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { Account } from './components/account';
+import { BrandMark } from './components/brand';
 import { Empty, Icon, type IconName, Loading, Page, Toasts } from './components';
 import { LiveMark } from './components/live_mark';
 import { TenantPicker } from './components/tenant_picker';
@@ -127,9 +128,7 @@ function Shell({ session }: { session: Session }): JSX.Element {
 function Brand(): JSX.Element {
   return (
     <Link to="/ui/" class="brand">
-      <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true" class="brand-mark">
-        <path d="M3 16.5V6.5A3.5 3.5 0 0 1 6.5 3H17M8 16.5v-4A2.5 2.5 0 0 1 10.5 10H17M13 16.5v-.5" />
-      </svg>
+      <BrandMark />
       <span>Fairway</span>
     </Link>
   );
@@ -189,7 +188,7 @@ function Shown({ session, path }: { session: Session; path: string }): JSX.Eleme
   const Shows = route.component;
   return (
     <WithParams params={params}>
-      <Shows key={operatorRoutes.includes(route) ? path : `${path} ${tenant ?? ""}`} />
+      <Shows key={operatorRoutes.includes(route) ? path : `${path} ${tenant ?? ''}`} />
     </WithParams>
   );
 }

@@ -29,6 +29,8 @@ export interface TableProps<T> {
   href?: (row: T) => string;
   /** Marks rows that need a look. */
   tone?: (row: T) => 'bad' | 'warn' | 'muted' | undefined;
+  /** The row whose thing is shown beside the table. */
+  isCurrent?: (row: T) => boolean;
   more?: (() => void) | null;
   isLoadingMore?: boolean;
 }
@@ -76,6 +78,7 @@ function RowOf<T>({ row, table }: { row: T; table: TableProps<T> }): JSX.Element
     <tr
       class={`${isOpen ? 'row-open' : ''}${tone ? ` row-${tone}` : ''}`}
       tabIndex={onRow ? 0 : undefined}
+      aria-current={table.isCurrent?.(row) ? 'true' : undefined}
       onClick={onRow && (() => onRow(row))}
       onKeyDown={onRow && ((event) => opensByKey(event, () => onRow(row)))}
     >
