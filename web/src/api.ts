@@ -151,8 +151,10 @@ export function useLoad<T>(path: string | null, options: LoadOptions = {}): Load
     if (path === null) return undefined;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isFirst = true;
     const ask = async (): Promise<void> => {
-      if (!document.hidden || turn === 0) {
+      if (isFirst || !document.hidden) {
+        isFirst = false;
         try {
           const data = await request<T>('GET', path, undefined, { tenant, signal: stop.signal });
           setState({ key, data });

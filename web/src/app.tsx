@@ -7,7 +7,7 @@ import { BrandMark } from './components/brand';
 import { Empty, Icon, type IconName, Loading, Page, Toasts } from './components';
 import { LiveMark } from './components/live_mark';
 import { TenantPicker } from './components/tenant_picker';
-import { endLive } from './live';
+import { endLive, useLive } from './live';
 import { AlarmsPage } from './pages/alarms';
 import { AuditPage } from './pages/audit';
 import { OverviewPage } from './pages/overview';
@@ -56,7 +56,9 @@ const ICONS: Record<string, IconName> = {
 
 /** Operators have pages of their own where tenants have others: the first that fits is shown. */
 function routesFor(session: Session): Route[] {
-  return session.scope === 'operator' ? [...operatorRoutes, ...tenantRoutes] : tenantRoutes;
+  if (session.scope === 'tenant') return tenantRoutes;
+  const taken = new Set(operatorRoutes.map((route) => route.path));
+  return [...operatorRoutes, ...tenantRoutes.filter((route) => !taken.has(route.path))];
 }
 
 setTenantPaths((path) => find(operatorRoutes, path) === null && find(tenantRoutes, path) !== null);
@@ -140,12 +142,17 @@ function TenantName({ name }: { name: string | null }): JSX.Element {
 
 function Navigation({ session, path }: { session: Session; path: string }): JSX.Element {
   const routes = routesFor(session).filter((route) => route.nav !== undefined);
+  const tenant = useTenant();
+  const alarms = useLive().overview?.alarms?.length ?? 0;
   const groups = [...new Set(routes.map((route) => route.nav?.group ?? ''))];
   return (
     <nav class="nav" aria-label="Pages">
       {groups.map((group) => (
         <section key={group} class="nav-group">
-          <h2 class="nav-head">{group}</h2>
+          <h2 class="nav-head">
+            {group}
+            {group !== PLATFORM && session.scope === 'operator' && tenant !== null && ` of ${tenant}`}
+          </h2>
           <ul>
             {routes
               .filter((route) => route.nav?.group === group)
@@ -154,6 +161,12 @@ function Navigation({ session, path }: { session: Session; path: string }): JSX.
                   <Link to={route.path} class="nav-link" current={isAt(route.path, path)}>
                     <Icon name={iconOf(route, session)} />
                     {route.nav?.label}
+                    {route.path === '/ui/alarms' && alarms > 0 && (
+                      <span class="nav-count">
+                        {alarms}
+                        <span class="sr-only"> raised</span>
+                      </span>
+                    )}
                   </Link>
                 </li>
               ))}

@@ -34,7 +34,12 @@ export interface ChartProps {
   /** What the chart shows, for those who listen to the page. */
   label?: string;
   /** Deploys, incidents: lines at moments, in unix seconds. */
-  marks?: readonly { at: number; label: string }[];
+  marks?: readonly ChartMark[];
+}
+
+export interface ChartMark {
+  at: number;
+  label: string;
 }
 
 const WORDS: Record<Unit, (n: number | null | undefined) => string> = {
@@ -116,7 +121,7 @@ function clockValues(_: uPlot, splits: number[]): string[] {
   return splits.map((at) => (isOfDays ? DAY : CLOCK).format(at * 1000));
 }
 
-function drawMarks(plot: uPlot, marks: readonly { at: number; label: string }[]): void {
+function drawMarks(plot: uPlot, marks: readonly ChartMark[]): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.strokeStyle = colour('--muted');
@@ -170,6 +175,7 @@ export function Chart(props: ChartProps): JSX.Element {
 function Legend(props: ChartProps & { index: number | null }): JSX.Element {
   const unit = WORDS[props.unit ?? 'count'];
   const at = props.index === null ? undefined : props.data.at[props.index];
+  const mark = at === undefined ? undefined : nearest(props.marks ?? [], at, stepOf(props.data));
   return (
     <figcaption class="legend">
       {props.series.map((one) => {
@@ -181,9 +187,19 @@ function Legend(props: ChartProps & { index: number | null }): JSX.Element {
           </span>
         );
       })}
+      {mark && <span class="legend-mark">{mark.label}</span>}
       <span class="legend-at">{at === undefined ? 'now' : moment(at)}</span>
     </figcaption>
   );
+}
+
+function stepOf(data: Columns): number {
+  return (data.at[1] ?? 0) - (data.at[0] ?? 0);
+}
+
+/** The mark that stands where the cursor is, give or take a step. */
+function nearest(marks: readonly ChartMark[], at: number, step: number): ChartMark | undefined {
+  return marks.find((mark) => Math.abs(mark.at - at) <= step);
 }
 
 function newest(column: (number | null)[]): number | null {

@@ -1,6 +1,6 @@
 /** Dialogs by the browser's own element: it keeps the focus inside and closes on Escape. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 import { useAct } from '../api';
 import { Button } from './button';
@@ -18,11 +18,11 @@ export interface DialogProps {
 export function Dialog(props: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
-    if (dialog === null) return;
-    if (props.open && !dialog.open) dialog.showModal();
-    if (!props.open && dialog.open) dialog.close();
+    if (dialog === null || !props.open) return undefined;
+    dialog.showModal();
+    return () => dialog.close(); // it gives the focus back to where it was
   }, [props.open]);
   return (
     <dialog
@@ -30,7 +30,7 @@ export function Dialog(props: DialogProps): JSX.Element {
       class={`dialog${props.wide ? ' dialog-wide' : ''}`}
       aria-labelledby={id}
       onClose={() => {
-        if (props.open) props.onClose();
+        if (props.open && element.current?.open === false) props.onClose();
       }}
       onClick={(event) => {
         event.stopPropagation();

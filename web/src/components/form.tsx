@@ -108,6 +108,7 @@ export function TextInput(props: {
       placeholder={props.placeholder}
       autoComplete={props.autoComplete ?? 'off'}
       spellcheck={false}
+      autofocus={props.autoFocus}
       min={props.min}
       max={props.max}
       disabled={props.disabled}

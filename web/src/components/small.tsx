@@ -103,7 +103,7 @@ export function Json(props: { value: unknown; label?: string }): JSX.Element {
   const text =
     props.value === undefined ? UNKNOWN : (JSON.stringify(props.value, null, 2) ?? UNKNOWN);
   return (
-    <pre class="json" tabIndex={0} role="region" aria-label={props.label ?? 'JSON'}>
+    <pre class="json" tabIndex={0} role="group" aria-label={props.label ?? 'JSON'}>
       {text}
     </pre>
   );
@@ -112,7 +112,7 @@ export function Json(props: { value: unknown; label?: string }): JSX.Element {
 /** Text as it was written, such as a stack trace or a command. */
 export function Code(props: { text: string; label?: string }): JSX.Element {
   return (
-    <pre class="json" tabIndex={0} role="region" aria-label={props.label ?? 'Text'}>
+    <pre class="json" tabIndex={0} role="group" aria-label={props.label ?? 'Text'}>
       {props.text}
     </pre>
   );

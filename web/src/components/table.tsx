@@ -41,7 +41,7 @@ export function Table<T>(props: TableProps<T>): JSX.Element {
   }
   return (
     <>
-      <div class="table-scroll" tabIndex={0} role="region" aria-label={props.label ?? 'Table'}>
+      <div class="table-scroll" tabIndex={0} role="group" aria-label={props.label ?? 'Table'}>
         <table class="table">
           <thead>
             <tr>

@@ -34,7 +34,7 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Escape') setText(null);
-    else if (event.key === 'Enter' && isOpen) pick(names[at] ?? null);
+    else if (event.key === 'Enter' && isOpen && names[at] !== undefined) pick(names[at] ?? null);
     else if (event.key === 'ArrowDown') {
       if (isOpen) setAt(Math.min(at + 1, names.length - 1));
       else setText('');

@@ -5,7 +5,8 @@ import type { Known, PoolSight } from '../types';
 /** The oldest waiting job against what the pool promises. */
 export function ageTone(pool: PoolSight): Tone {
   const age = pool.oldest_runnable_age_seconds;
-  if (age === null || pool.slo_seconds === null) return 'muted';
+  if (age === null) return 'ok'; // no job waits that could run
+  if (pool.slo_seconds === null) return 'muted';
   if (age > 10 * pool.slo_seconds) return 'bad';
   return age > pool.slo_seconds ? 'warn' : 'ok';
 }
@@ -13,7 +14,7 @@ export function ageTone(pool: PoolSight): Tone {
 export function ageWord(pool: PoolSight): string {
   switch (ageTone(pool)) {
     case 'ok':
-      return 'Within target';
+      return pool.oldest_runnable_age_seconds === null ? 'No line' : 'Within target';
     case 'warn':
       return 'Late';
     case 'bad':

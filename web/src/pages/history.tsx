@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useLoad, withQuery } from '../api';
 import { Card, Chart, type Columns, Grid, Loads, Select } from '../components';
 import type { History, Known } from '../types';
+import { type Mark, useMarks } from './marks';
 
 const SPANS = [
   { value: '3600', label: 'Last hour' },
@@ -77,10 +78,11 @@ export interface HistoryChartsProps {
 export function HistoryCharts(props: HistoryChartsProps): JSX.Element {
   const path = usePath(props.of, props.name, props.span);
   const loaded = useLoad<History>(path, { tenant: props.tenant ?? null });
+  const marks = useMarks(props.span, props.of === 'tenant' ? props.name : null);
   const kept = useKept(loaded.data, `${props.of} ${props.name ?? ''} ${props.span}`);
   return (
     <Loads of={{ ...loaded, data: kept }} lines={8}>
-      {(history) => <Charts history={history} {...props} />}
+      {(history) => <Charts history={history} marks={marks} {...props} />}
     </Loads>
   );
 }
@@ -94,7 +96,7 @@ function useKept(data: History | undefined, key: string): History | undefined {
   return data ?? (kept?.key === key ? kept.data : undefined);
 }
 
-function Charts(props: HistoryChartsProps & { history: History }): JSX.Element {
+function Charts(props: HistoryChartsProps & { history: History; marks: Mark[] }): JSX.Element {
   const { history } = props;
   const flow = useMemo(() => perSecond(history), [history]);
   const aged = useMemo(() => withTarget(history, props.target), [history, props.target]);
@@ -104,6 +106,7 @@ function Charts(props: HistoryChartsProps & { history: History }): JSX.Element {
       <Card title="In and out">
         <Chart
           data={flow}
+          marks={props.marks}
           unit="per_second"
           label="Jobs in and out a second"
           series={[
@@ -116,6 +119,7 @@ function Charts(props: HistoryChartsProps & { history: History }): JSX.Element {
       <Card title="Oldest waiting job">
         <Chart
           data={aged}
+          marks={props.marks}
           unit="seconds"
           label="Age of the oldest job that could run"
           series={[
@@ -127,6 +131,7 @@ function Charts(props: HistoryChartsProps & { history: History }): JSX.Element {
       <Card title="Waiting and running">
         <Chart
           data={history}
+          marks={props.marks}
           label="Jobs that wait and run"
           series={[
             { key: 'queued', label: 'Waiting', tone: 'accent', fill: true },
@@ -138,6 +143,7 @@ function Charts(props: HistoryChartsProps & { history: History }): JSX.Element {
       <Card title="Pick-up and run time">
         <Chart
           data={history}
+          marks={props.marks}
           unit="seconds"
           label="Time until jobs start, and how long they run"
           series={[

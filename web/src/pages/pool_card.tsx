@@ -25,7 +25,7 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <Badge tone={tone}>{ageWord(pool)}</Badge>
       </header>
       <div class={`headline stat-${tone}`}>
-        <div class="stat-value headline-value">{seconds(pool.oldest_runnable_age_seconds)}</div>
+        <div class="stat-value headline-value">{seconds(pool.oldest_runnable_age_seconds ?? 0)}</div>
         <div class="stat-hint">
           oldest job that could run
           {pool.slo_seconds !== null && <> · target {seconds(pool.slo_seconds)}</>}
@@ -44,7 +44,7 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <Fact name="Drains in" value={drains(pool)} />
         <Fact name="Pick-up p50" value={seconds(pool.pickup_seconds?.p50)} />
         <Fact name="Pick-up p99" value={seconds(pool.pickup_seconds?.p99)} />
-        <Fact name="End to end p99" value={seconds(pool.end_to_end_seconds?.p99)} />
+        <Fact name="Total p99" title="From due to its end" value={seconds(pool.end_to_end_seconds?.p99)} />
         <Fact name="Failed" value={rate(pool.failed_per_second)} unit="/s" isBad={isSome(pool.failed_per_second)} />
       </dl>
       <Held pool={pool} />
@@ -55,9 +55,9 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
   );
 }
 
-function Fact(props: { name: string; value: string; unit?: string; isBad?: boolean }): JSX.Element {
+function Fact(props: { name: string; value: string; unit?: string; title?: string; isBad?: boolean }): JSX.Element {
   return (
-    <div>
+    <div title={props.title}>
       <dt>{props.name}</dt>
       <dd class={props.isBad ? 'bad-text' : undefined}>
         {props.value}
