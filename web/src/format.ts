@@ -51,6 +51,18 @@ export function seconds(n: Maybe): string {
   return sign + two(whole, 86_400, 'd', 3600, 'h');
 }
 
+/** The same where there is little room: one unit only, 23 min, 1.5 h. */
+export function brief(n: Maybe): string {
+  if (!isKnown(n) || Math.abs(n) < 59.95) return seconds(n);
+  for (const [unit, name] of [[86_400, 'd'], [3600, 'h'], [60, 'min']] as const) {
+    if (Math.abs(n) >= unit) {
+      const parts = n / unit;
+      return `${Math.abs(parts) < 10 ? FINE.format(Math.round(parts * 10) / 10) : WHOLE.format(parts)} ${name}`;
+    }
+  }
+  return seconds(n);
+}
+
 function two(whole: number, big: number, bigName: string, small: number, name: string): string {
   const rest = Math.floor((whole % big) / small);
   return `${Math.floor(whole / big)} ${bigName}${rest ? ` ${rest} ${name}` : ''}`;

@@ -82,7 +82,7 @@ function optionsOf(
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_, low, high) => rangeOf(low, high) } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: clockValues },
+      { ...axis, grid: { show: false }, size: 26, space: 70, values: clockValues },
       { ...axis, size: 62, space: 34, values: (_, splits) => splits.map((n) => unit(n)) },
     ],
     series: [
@@ -124,7 +124,7 @@ function clockValues(_: uPlot, splits: number[]): string[] {
 function drawMarks(plot: uPlot, marks: readonly ChartMark[]): void {
   const { ctx, bbox } = plot;
   ctx.save();
-  ctx.strokeStyle = colour('--muted');
+  ctx.strokeStyle = colour('--chart-muted');
   ctx.setLineDash([2, 3]);
   for (const mark of marks) {
     const x = Math.round(plot.valToPos(mark.at, 'x', true));
@@ -139,7 +139,7 @@ function drawMarks(plot: uPlot, marks: readonly ChartMark[]): void {
 
 export function Chart(props: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>();
+  const plot = useRef<uPlot | null>(null);
   const [index, setIndex] = useState<number | null>(null);
   const theme = useTheme();
   const shape = JSON.stringify([props.series, props.height, props.unit, props.marks, theme]);
@@ -158,7 +158,7 @@ export function Chart(props: ChartProps): JSX.Element {
     return () => {
       watcher.disconnect();
       made.destroy();
-      plot.current = undefined;
+      plot.current = null;
     };
   }, [shape, isEmpty]);
   useEffect(() => plot.current?.setData(alignedOf(props.data, props.series)), [props.data]);

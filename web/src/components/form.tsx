@@ -98,11 +98,13 @@ export function TextInput(props: {
   useEffect(() => {
     if (props.autoFocus) element.current?.focus();
   }, []);
+  // The types of the attributes differ by kind of input; what is given here fits all of them.
+  const kind = { type: props.type ?? 'text' } as { type: 'text' };
   return (
     <input
       ref={element}
+      {...kind}
       class={`input${props.mono ? ' mono' : ''}`}
-      type={props.type ?? 'text'}
       aria-label={props.label}
       value={props.value}
       placeholder={props.placeholder}

@@ -97,7 +97,7 @@ function RowOf<T>({ row, table }: { row: T; table: TableProps<T> }): JSX.Element
   );
 }
 
-function opensByKey(event: JSX.TargetedKeyboardEvent<HTMLTableRowElement>, open: () => void): void {
+function opensByKey(event: KeyboardEvent, open: () => void): void {
   if (event.target !== event.currentTarget) return; // a button inside the row has its own keys
   if (event.key !== 'Enter' && event.key !== ' ') return;
   event.preventDefault();

@@ -10,6 +10,13 @@ export function alarmTone(alarm: Alarm): 'bad' | 'warn' {
   return alarm.severity === 'critical' ? 'bad' : 'warn';
 }
 
+export function worstFirst(alarms: readonly Alarm[]): Alarm[] {
+  const rank = (alarm: Alarm): number => (alarm.severity === 'critical' ? 0 : 1);
+  return [...alarms].sort(
+    (a, b) => rank(a) - rank(b) || a.since.localeCompare(b.since) || a.name.localeCompare(b.name),
+  );
+}
+
 export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }): JSX.Element {
   return (
     <article class={`alarm alarm-${alarmTone(alarm)}`}>

@@ -5,7 +5,7 @@ import { useLoad } from '../api';
 import { Badge, Card, Empty, Loads, Page } from '../components';
 import { plural } from '../format';
 import type { Alarm } from '../types';
-import { AlarmRow } from './alarm_row';
+import { AlarmRow, worstFirst } from './alarm_row';
 
 export function AlarmsPage(): JSX.Element {
   const alarms = useLoad<{ items: Alarm[] }>('/v1/alarms', { tenant: null, every: 5000 });
@@ -29,20 +29,13 @@ function Raised({ alarms }: { alarms: Alarm[] }): JSX.Element {
       </Card>
     );
   }
-  const worst = [...alarms].sort(
-    (a, b) => rank(a) - rank(b) || a.since.localeCompare(b.since) || a.name.localeCompare(b.name),
-  );
   const critical = alarms.filter((one) => one.severity === 'critical').length;
   const about = critical ? `${plural(critical, 'critical alarm')} of ${alarms.length}` : plural(alarms.length, 'warning');
   return (
     <Card title="Raised now" about={about} flush>
-      {worst.map((alarm) => (
+      {worstFirst(alarms).map((alarm) => (
         <AlarmRow key={`${alarm.name} ${alarm.subject}`} alarm={alarm} />
       ))}
     </Card>
   );
-}
-
-function rank(alarm: Alarm): number {
-  return alarm.severity === 'critical' ? 0 : 1;
 }

@@ -3,12 +3,12 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { useLoad } from '../api';
-import { Badge, Card, Empty, Grid, Loading, Page, Problem, Row, Stat, Tabs, Time } from '../components';
+import { Badge, Card, Empty, Loading, Page, Problem, Row, Stat, Tabs, Time } from '../components';
 import { count } from '../format';
 import { useLive } from '../live';
 import { Link } from '../router';
 import type { Overview } from '../types';
-import { AlarmRow } from './alarm_row';
+import { AlarmRow, worstFirst } from './alarm_row';
 import { HistoryCharts, SpanSelect, useSpan } from './history';
 import { PoolCard } from './pool_card';
 
@@ -34,11 +34,11 @@ function Shown(props: { overview: Overview; past: readonly Overview[] }): JSX.El
           <Empty title="No pool has been seen yet" text="Numbers come with the first server that owns shards." />
         </Card>
       ) : (
-        <Grid columns={3}>
+        <div class="pool-cards">
           {overview.pools.map((pool) => (
             <PoolCard key={pool.name} pool={pool} past={props.past} />
           ))}
-        </Grid>
+        </div>
       )}
       <Past overview={overview} />
     </>
@@ -54,7 +54,7 @@ const WORDS = {
 function Health({ overview }: { overview: Overview }): JSX.Element {
   const [tone, words] = WORDS[overview.health?.status ?? 'ok'];
   const reasons = overview.health?.reasons ?? [];
-  const alarms = overview.alarms ?? [];
+  const alarms = worstFirst(overview.alarms ?? []);
   return (
     <section class={`card health health-${tone}`} aria-label="Health">
       <div class="health-state">

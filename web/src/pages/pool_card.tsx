@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 
 import { Badge, Meter, Sparkline, Tag } from '../components';
-import { compact, count, percent, rate, seconds } from '../format';
+import { brief, compact, count, percent, rate, seconds } from '../format';
 import { Link } from '../router';
 import type { Known, Overview, PoolSight } from '../types';
 import { ageTone, ageWord, heldCount, loadTone } from './health';
@@ -17,11 +17,6 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <h2>
           <Link to={`/ui/pools?pool=${encodeURIComponent(pool.name)}`}>{pool.name}</Link>
         </h2>
-        {pool.near_knee && (
-          <Badge tone="warn" title="A little more work would make the line grow fast.">
-            Near the knee
-          </Badge>
-        )}
         <Badge tone={tone}>{ageWord(pool)}</Badge>
       </header>
       <div class={`headline stat-${tone}`}>
@@ -34,7 +29,9 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
       <div class="pool-use">
         <Meter part={pool.utilisation} tone={loadTone(pool.utilisation)} label={slotsInWords(pool)} />
         <span class="stat-hint">
-          {count(pool.running)} of {count(pool.slots)} slots · {percent(pool.utilisation)}
+          {pool.slots === 0
+            ? 'No worker serves it'
+            : `${count(pool.running)} of ${count(pool.slots)} slots · ${percent(pool.utilisation)}`}
         </span>
       </div>
       <dl class="pool-facts">
@@ -42,9 +39,9 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <Fact name="In" value={rate(pool.accepted_per_second)} unit="/s" />
         <Fact name="Out" value={rate(pool.ended_per_second)} unit="/s" />
         <Fact name="Drains in" value={drains(pool)} />
-        <Fact name="Pick-up p50" value={seconds(pool.pickup_seconds?.p50)} />
-        <Fact name="Pick-up p99" value={seconds(pool.pickup_seconds?.p99)} />
-        <Fact name="Total p99" title="From due to its end" value={seconds(pool.end_to_end_seconds?.p99)} />
+        <Fact name="Pick-up p50" value={brief(pool.pickup_seconds?.p50)} />
+        <Fact name="Pick-up p99" value={brief(pool.pickup_seconds?.p99)} />
+        <Fact name="Total p99" title="From due to its end" value={brief(pool.end_to_end_seconds?.p99)} />
         <Fact name="Failed" value={rate(pool.failed_per_second)} unit="/s" isBad={isSome(pool.failed_per_second)} />
       </dl>
       <Held pool={pool} />
@@ -67,11 +64,16 @@ function Fact(props: { name: string; value: string; unit?: string; title?: strin
   );
 }
 
-/** Jobs that wait for another reason than slots: not part of the age above. */
+/** How near it is to its knee, and jobs that wait for another reason than slots. */
 export function Held({ pool }: { pool: PoolSight }): JSX.Element | null {
-  if (heldCount(pool) === 0) return null;
+  if (heldCount(pool) === 0 && !pool.near_knee) return null;
   return (
     <div class="row">
+      {pool.near_knee && (
+        <Badge tone="warn" title="A little more work would make all of it wait.">
+          Near the knee
+        </Badge>
+      )}
       {Object.entries(pool.held ?? {})
         .filter(([, n]) => n)
         .map(([why, n]) => (
@@ -91,7 +93,7 @@ const HELD: Record<string, string> = {
 
 export function drains(pool: PoolSight): string {
   if (pool.queued === 0) return 'empty';
-  return seconds(pool.drain_seconds);
+  return brief(pool.drain_seconds);
 }
 
 function slotsInWords(pool: PoolSight): string {

@@ -151,13 +151,13 @@ const THROTTLES: Column<Share>[] = [
   { name: 'tenant', title: 'Tenant', cell: (share) => share.tenant },
   { name: 'pool', title: 'Pool', cell: (share) => share.pool },
   { name: 'waiting', title: 'Waiting', numeric: true, cell: (share) => count(share.queued) },
-  { name: 'share', title: 'Receives, of entitled', cell: (share) => <ShareBar share={share} /> },
+  { name: 'share', title: 'Receives of entitled', cell: (share) => <ShareBar share={share} /> },
 ];
 
 function Throttles(): JSX.Element {
   const shares = useLoad<SharePage>('/v1/shares', { tenant: null, every: 5000 });
   return (
-    <Card flush title="Throttled tenants" about="Held back by themselves for a while; among the hundred with most work.">
+    <Card flush title="Throttled tenants" about="Held back for a while by a throttle or a cap; among the hundred with most work.">
       <Loads of={shares}>
         {({ items }) => (
           <Table

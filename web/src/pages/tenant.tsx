@@ -105,7 +105,7 @@ const COLUMNS: Column<PoolSight>[] = [
   { name: 'oldest', title: 'Oldest job', numeric: true, cell: (pool) => seconds(pool.oldest_runnable_age_seconds) },
   {
     name: 'share',
-    title: 'Receives, of entitled',
+    title: 'Receives of entitled',
     cell: (pool) => (
       <ShareBar
         share={{
@@ -204,7 +204,7 @@ function InUse({ tenant }: { tenant: Tenant }): JSX.Element {
 
 function Used({ limits }: { limits: Limits }): JSX.Element {
   const depth = limits.depth_limit ? limits.depth / limits.depth_limit : 0;
-  const burst = limits.burst ? 1 - limits.jobs_left / limits.burst : 0;
+  const left = limits.burst ? limits.jobs_left / limits.burst : 0;
   const refused = Object.entries(limits.refused);
   return (
     <>
@@ -213,7 +213,7 @@ function Used({ limits }: { limits: Limits }): JSX.Element {
           <Meter part={depth} tone={depth > 0.8 ? 'warn' : 'ok'} label={`${percent(depth)} of the line is used`} />
         </Stat>
         <Stat label="May submit now" value={compact(limits.jobs_left)} unit={`of ${compact(limits.burst)}`}>
-          <Meter part={burst} tone={burst > 0.8 ? 'warn' : 'ok'} label={`${percent(burst)} of the burst is used`} />
+          <Meter part={left} tone={left < 0.2 ? 'warn' : 'ok'} label={`${percent(left)} of the burst is left`} />
         </Stat>
       </div>
       <Row>

@@ -103,7 +103,7 @@ const SHARE_COLUMNS: Column<Share>[] = [
   { name: 'weight', title: 'Weight', numeric: true, cell: (share) => count(share.weight) },
   { name: 'waiting', title: 'Waiting', numeric: true, cell: (share) => compact(share.queued) },
   { name: 'running', title: 'Running', numeric: true, cell: (share) => compact(share.running) },
-  { name: 'share', title: 'Receives, of entitled', cell: (share) => <ShareBar share={share} /> },
+  { name: 'share', title: 'Receives of entitled', cell: (share) => <ShareBar share={share} /> },
   {
     name: 'state',
     title: '',
