@@ -2,11 +2,11 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad } from '../api';
-import { Button, Dialog, DialogFoot, Field, Form, Grid, Meter, Problem, Select, TextInput, toast } from '../components';
-import { percent } from '../format';
-import { useLive } from '../live';
-import type { Overview, SharePage, Tenant, Tier } from '../types';
+import { act, useAct, useLoad } from '../../api';
+import { Button, Dialog, DialogFoot, Field, Form, Grid, Meter, Problem, Select, TextInput, toast } from '../../components';
+import { percent } from '../../format';
+import { useLive } from '../../live';
+import type { Overview, SharePage, Tenant, Tier } from '../../types';
 import { othersWeight, type Preview, previewOf } from './share_preview';
 
 const NUMBERS = ['weight', 'cap', 'rate_per_second', 'burst', 'depth_limit'] as const;

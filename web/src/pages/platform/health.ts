@@ -1,6 +1,6 @@
 /** What a number means: well, to be watched, or bad. One place, so that pages agree. */
-import type { Tone } from '../components';
-import type { Known, PoolSight } from '../types';
+import type { Tone } from '../../components';
+import type { Known, PoolSight } from '../../types';
 
 /** The oldest waiting job against what the pool promises. */
 export function ageTone(pool: PoolSight): Tone {

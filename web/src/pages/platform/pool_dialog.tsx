@@ -2,9 +2,9 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct } from '../api';
-import { Button, Dialog, DialogFoot, Field, Form, Grid, Problem, Select, TextInput, toast } from '../components';
-import type { Pool } from '../types';
+import { act, useAct } from '../../api';
+import { Button, Dialog, DialogFoot, Field, Form, Grid, Problem, Select, TextInput, toast } from '../../components';
+import type { Pool } from '../../types';
 
 interface Wish {
   name: string;

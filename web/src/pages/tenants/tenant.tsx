@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { useLoad, withQuery } from '../api';
+import { useLoad, withQuery } from '../../api';
 import {
   Badge,
   Button,
@@ -20,13 +20,13 @@ import {
   Table,
   Tag,
   Time,
-} from '../components';
-import { compact, count, percent, plural, seconds } from '../format';
-import { Link, useParams } from '../router';
-import { useMay } from '../session';
-import type { AuditPage, HeldBack, Limits, Overview, PoolSight, Tenant } from '../types';
-import { AuditTable } from './audit_table';
-import { HistoryCharts, SpanSelect, useSpan } from './history';
+} from '../../components';
+import { compact, count, percent, plural, seconds } from '../../format';
+import { Link, useParams } from '../../router';
+import { useMay } from '../../session';
+import type { AuditPage, HeldBack, Limits, Overview, PoolSight, Tenant } from '../../types';
+import { AuditTable } from '../platform/audit_table';
+import { HistoryCharts, SpanSelect, useSpan } from '../platform/history';
 import { ShareBar, TenantState } from './tenants';
 import { StateButtons } from './tenant_state';
 import { TermsDialog } from './tenant_terms';

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { useLoad, usePages, withQuery } from '../api';
+import { useLoad, usePages, withQuery } from '../../api';
 import {
   Badge,
   Button,
@@ -20,12 +20,12 @@ import {
   Table,
   Tabs,
   type Tone,
-} from '../components';
-import { compact, count, percent } from '../format';
-import { useQuery } from '../router';
-import { useMay } from '../session';
-import type { Share, SharePage, Tenant, TenantPage as Reply, Tier } from '../types';
-import { shareTone } from './health';
+} from '../../components';
+import { compact, count, percent } from '../../format';
+import { useQuery } from '../../router';
+import { useMay } from '../../session';
+import type { Share, SharePage, Tenant, TenantPage as Reply, Tier } from '../../types';
+import { shareTone } from '../platform/health';
 import { NewTenant } from './new_tenant';
 
 const STATES: Record<Tenant['state'], [Tone, string]> = {

@@ -1,10 +1,10 @@
 /** Who changed what, newest first. */
 import type { JSX } from 'preact';
 
-import { usePages, withQuery } from '../api';
-import { Button, Card, Loading, Page, Problem, Row, Search, TextInput } from '../components';
-import { useQuery } from '../router';
-import type { AuditEntry, AuditPage as Reply } from '../types';
+import { usePages, withQuery } from '../../api';
+import { Button, Card, Loading, Page, Problem, Row, Search, TextInput } from '../../components';
+import { useQuery } from '../../router';
+import type { AuditEntry, AuditPage as Reply } from '../../types';
 import { AuditTable } from './audit_table';
 
 const FILTERS = ['actor', 'action', 'subject'] as const;

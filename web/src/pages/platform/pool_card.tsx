@@ -1,10 +1,10 @@
 /** One pool at this moment: the age of its oldest job against its promise, then the rest. */
 import type { JSX } from 'preact';
 
-import { Badge, Meter, Sparkline, Tag } from '../components';
-import { brief, compact, count, percent, rate, seconds } from '../format';
-import { Link } from '../router';
-import type { Known, Overview, PoolSight } from '../types';
+import { Badge, Meter, Sparkline, Tag } from '../../components';
+import { brief, compact, count, percent, rate, seconds } from '../../format';
+import { Link } from '../../router';
+import type { Known, Overview, PoolSight } from '../../types';
 import { ageTone, ageWord, heldCount, loadTone } from './health';
 
 export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }): JSX.Element {

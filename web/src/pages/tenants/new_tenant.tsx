@@ -2,10 +2,10 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad } from '../api';
-import { Badge, Button, Code, Copy, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput } from '../components';
-import { navigate } from '../router';
-import type { Tenant, Tier } from '../types';
+import { act, useAct, useLoad } from '../../api';
+import { Badge, Button, Code, Copy, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput } from '../../components';
+import { navigate } from '../../router';
+import type { Tenant, Tier } from '../../types';
 
 type Added = Tenant & { api_key: string };
 

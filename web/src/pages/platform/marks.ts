@@ -1,8 +1,8 @@
 /** Moments at which somebody changed something, for lines on charts: "what did we do at ten?" */
 import { useMemo } from 'preact/hooks';
 
-import { useLoad, withQuery } from '../api';
-import type { AuditEntry, AuditPage } from '../types';
+import { useLoad, withQuery } from '../../api';
+import type { AuditEntry, AuditPage } from '../../types';
 
 const DAY_SECONDS = 86_400;
 

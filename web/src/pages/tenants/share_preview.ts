@@ -3,7 +3,7 @@
  * By weights alone, among those who have work now: floors, caps and reserved slots come on top,
  * and the server decides. Pure, so that it can be tested.
  */
-import type { Known, Share } from '../types';
+import type { Known, Share } from '../../types';
 
 export interface Preview {
   pool: string;

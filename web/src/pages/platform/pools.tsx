@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useLoad, withQuery } from '../api';
+import { act, useLoad, withQuery } from '../../api';
 import {
   Badge,
   Button,
@@ -19,12 +19,12 @@ import {
   Table,
   Tag,
   toast,
-} from '../components';
-import { compact, count, percent, rate, seconds } from '../format';
-import { useLive } from '../live';
-import { useQuery } from '../router';
-import { useMay } from '../session';
-import type { Overview, Pause, Pool, PoolSight } from '../types';
+} from '../../components';
+import { compact, count, percent, rate, seconds } from '../../format';
+import { useLive } from '../../live';
+import { useQuery } from '../../router';
+import { useMay } from '../../session';
+import type { Overview, Pause, Pool, PoolSight } from '../../types';
 import { ageTone, ageWord, loadTone } from './health';
 import { HistoryCharts, SpanSelect, useSpan } from './history';
 import { drains, Held } from './pool_card';

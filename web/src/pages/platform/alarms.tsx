@@ -1,10 +1,10 @@
 /** What people are told of, the worst first. */
 import type { JSX } from 'preact';
 
-import { useLoad } from '../api';
-import { Badge, Card, Empty, Loads, Page } from '../components';
-import { plural } from '../format';
-import type { Alarm } from '../types';
+import { useLoad } from '../../api';
+import { Badge, Card, Empty, Loads, Page } from '../../components';
+import { plural } from '../../format';
+import type { Alarm } from '../../types';
 import { AlarmRow, worstFirst } from './alarm_row';
 
 export function AlarmsPage(): JSX.Element {

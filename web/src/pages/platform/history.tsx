@@ -2,9 +2,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { useLoad, withQuery } from '../api';
-import { Card, Chart, type Columns, Grid, Loads, Select } from '../components';
-import type { History, Known } from '../types';
+import { useLoad, withQuery } from '../../api';
+import { Card, Chart, type Columns, Grid, Loads, Select } from '../../components';
+import type { History, Known } from '../../types';
 import { type Mark, useMarks } from './marks';
 
 const SPANS = [

@@ -2,8 +2,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { Badge, type Column, Dialog, Empty, Facts, Json, Table, type TableProps, Time, type Tone } from '../components';
-import type { AuditEntry } from '../types';
+import { Badge, type Column, Dialog, Empty, Facts, Json, Table, type TableProps, Time, type Tone } from '../../components';
+import type { AuditEntry } from '../../types';
 
 const KINDS: Record<string, Tone> = { operator: 'info', tenant: 'ok', platform: 'muted', command: 'muted' };
 

@@ -2,10 +2,10 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct } from '../api';
-import { Button, Confirm, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput, toast } from '../components';
-import { useMay } from '../session';
-import type { Tenant } from '../types';
+import { act, useAct } from '../../api';
+import { Button, Confirm, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput, toast } from '../../components';
+import { useMay } from '../../session';
+import type { Tenant } from '../../types';
 
 interface Props {
   tenant: Tenant;

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useLoad, withQuery } from '../api';
+import { act, useLoad, withQuery } from '../../api';
 import {
   Badge,
   Button,
@@ -19,16 +19,16 @@ import {
   Tag,
   Time,
   toast,
-} from '../components';
-import { TenantPicker } from '../components/tenant_picker';
-import { count } from '../format';
-import { useLive } from '../live';
-import { Link } from '../router';
-import { useMay, useTenant } from '../session';
-import type { Limits, Overview, Pause, Restraints, Share, SharePage } from '../types';
+} from '../../components';
+import { TenantPicker } from '../../components/tenant_picker';
+import { count } from '../../format';
+import { useLive } from '../../live';
+import { Link } from '../../router';
+import { useMay, useTenant } from '../../session';
+import type { Limits, Overview, Pause, Restraints, Share, SharePage } from '../../types';
 import { PauseDialog } from './pause_dialog';
-import { ShareBar, hrefOfTenant } from './tenants';
-import { HeldList } from './tenant';
+import { ShareBar, hrefOfTenant } from '../tenants/tenants';
+import { HeldList } from '../tenants/tenant';
 
 export function RestraintsPage(): JSX.Element {
   const tenant = useTenant();

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useLoad } from '../api';
+import { act, useLoad } from '../../api';
 import {
   Badge,
   Button,
@@ -22,11 +22,11 @@ import {
   Table,
   Tag,
   toast,
-} from '../components';
-import { count, plural } from '../format';
-import { useQuery } from '../router';
-import { useMay } from '../session';
-import type { Worker } from '../types';
+} from '../../components';
+import { count, plural } from '../../format';
+import { useQuery } from '../../router';
+import { useMay } from '../../session';
+import type { Worker } from '../../types';
 
 const SILENT_SECONDS = 15; // workers speak every few seconds
 

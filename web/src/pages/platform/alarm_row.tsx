@@ -1,10 +1,10 @@
 /** One alarm: what, where, since when, how far over, and what helps. */
 import type { JSX } from 'preact';
 
-import { Badge, Tag, Time } from '../components';
-import { compact } from '../format';
-import { Link } from '../router';
-import type { Alarm } from '../types';
+import { Badge, Tag, Time } from '../../components';
+import { compact } from '../../format';
+import { Link } from '../../router';
+import type { Alarm } from '../../types';
 
 export function alarmTone(alarm: Alarm): 'bad' | 'warn' {
   return alarm.severity === 'critical' ? 'bad' : 'warn';

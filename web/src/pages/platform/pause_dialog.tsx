@@ -2,9 +2,9 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad } from '../api';
-import { Button, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput, toast } from '../components';
-import type { Pause } from '../types';
+import { act, useAct, useLoad } from '../../api';
+import { Button, Dialog, DialogFoot, Field, Form, Problem, Select, TextInput, toast } from '../../components';
+import type { Pause } from '../../types';
 
 export function PauseDialog(props: { onClose: () => void; onDone: () => void }): JSX.Element {
   const pools = useLoad<{ pools: { name: string }[] }>('/v1/pools', { tenant: null });

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { useLoad } from '../api';
-import { Badge, Card, Empty, Loading, Page, Problem, Row, Stat, Tabs, Time } from '../components';
-import { count } from '../format';
-import { useLive } from '../live';
-import { Link } from '../router';
-import type { Overview } from '../types';
+import { useLoad } from '../../api';
+import { Badge, Card, Empty, Loading, Page, Problem, Row, Stat, Tabs, Time } from '../../components';
+import { count } from '../../format';
+import { useLive } from '../../live';
+import { Link } from '../../router';
+import type { Overview } from '../../types';
 import { AlarmRow, worstFirst } from './alarm_row';
 import { HistoryCharts, SpanSelect, useSpan } from './history';
 import { PoolCard } from './pool_card';
