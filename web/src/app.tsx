@@ -146,7 +146,7 @@ function Navigation({ session, path }: { session: Session; path: string }): JSX.
   const alarms = useLive().overview?.alarms?.length ?? 0;
   const groups = [...new Set(routes.map((route) => route.nav?.group ?? ''))];
   return (
-    <nav class="nav" aria-label="Pages">
+    <nav class="nav" aria-label="Main">
       {groups.map((group) => (
         <section key={group} class="nav-group">
           <h2 class="nav-head">

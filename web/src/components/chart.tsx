@@ -93,7 +93,7 @@ function optionsOf(
           label: one.label,
           stroke: tone,
           width: 1.5,
-          points: { show: false },
+          points: { show: (plot, at) => isSparse(plot.data[at]), size: 4 },
           ...(one.fill ? { fill: `${tone}1f` } : {}),
           ...(one.dashed ? { dash: [4, 4] } : {}),
         };
@@ -104,6 +104,13 @@ function optionsOf(
       draw: [(plot) => drawMarks(plot, props.marks ?? [])],
     },
   };
+}
+
+/** A line of one or two points is not seen without them. */
+function isSparse(column: ArrayLike<number | null | undefined> | undefined): boolean {
+  let known = 0;
+  for (let i = 0; i < (column?.length ?? 0) && known < 4; i += 1) known += column?.[i] == null ? 0 : 1;
+  return known < 4;
 }
 
 function rangeOf(low: number | null, high: number | null): [number, number] {

@@ -41,6 +41,22 @@ function usePath(of: string, name: string | null, span: string): string {
   });
 }
 
+const SHOWN_AT_LEAST = 15;
+
+/** Without the time before anything was kept, as on the first day of a server. */
+export function trimmed(history: History): History {
+  const first = history.at.findIndex((_, i) =>
+    [history.accepted, history.queued, history.slots, history.started].some((column) => column[i] != null),
+  );
+  const from = Math.max(0, Math.min((first < 0 ? 0 : first) - 1, history.at.length - SHOWN_AT_LEAST));
+  if (from === 0) return history;
+  const cut = Object.entries(history).map(([name, value]: [string, unknown]) => [
+    name,
+    Array.isArray(value) ? value.slice(from) : value,
+  ]);
+  return Object.fromEntries(cut) as History;
+}
+
 interface Flow extends Columns {
   accepted: Known[];
   succeeded: Known[];
@@ -97,7 +113,7 @@ function useKept(data: History | undefined, key: string): History | undefined {
 }
 
 function Charts(props: HistoryChartsProps & { history: History; marks: Mark[] }): JSX.Element {
-  const { history } = props;
+  const history = useMemo(() => trimmed(props.history), [props.history]);
   const flow = useMemo(() => perSecond(history), [history]);
   const aged = useMemo(() => withTarget(history, props.target), [history, props.target]);
   const isOfPool = props.of === 'pool';

@@ -93,6 +93,8 @@ const HELD: Record<string, string> = {
 
 export function drains(pool: PoolSight): string {
   if (pool.queued === 0) return 'empty';
+  const { accepted_per_second: comes, ended_per_second: goes } = pool;
+  if (pool.drain_seconds === null && comes !== null && goes !== null && comes > goes) return 'grows';
   return brief(pool.drain_seconds);
 }
 

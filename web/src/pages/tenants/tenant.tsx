@@ -21,10 +21,10 @@ import {
   Tag,
   Time,
 } from '../../components';
-import { compact, count, percent, plural, seconds } from '../../format';
+import { compact, count, percent, plural } from '../../format';
 import { Link, useParams } from '../../router';
 import { useMay } from '../../session';
-import type { AuditPage, HeldBack, Limits, Overview, PoolSight, Tenant } from '../../types';
+import type { AuditPage, HeldBack, Limits, Share, SharePage, Tenant } from '../../types';
 import { AuditTable } from '../platform/audit_table';
 import { HistoryCharts, SpanSelect, useSpan } from '../platform/history';
 import { ShareBar, TenantState } from './tenants';
@@ -98,51 +98,40 @@ function Shown({ tenant, onChanged }: { tenant: Tenant; onChanged: () => void })
   );
 }
 
-const COLUMNS: Column<PoolSight>[] = [
-  { name: 'pool', title: 'Pool', cell: (pool) => <b>{pool.name}</b> },
-  { name: 'waiting', title: 'Waiting', numeric: true, cell: (pool) => compact(pool.queued) },
-  { name: 'running', title: 'Running', numeric: true, cell: (pool) => compact(pool.running) },
-  { name: 'oldest', title: 'Oldest job', numeric: true, cell: (pool) => seconds(pool.oldest_runnable_age_seconds) },
+const COLUMNS: Column<Share>[] = [
+  { name: 'pool', title: 'Pool', cell: (share) => <b>{share.pool}</b> },
+  { name: 'waiting', title: 'Waiting', numeric: true, cell: (share) => compact(share.queued) },
+  { name: 'running', title: 'Running', numeric: true, cell: (share) => compact(share.running) },
+  { name: 'share', title: 'Receives of entitled', cell: (share) => <ShareBar share={share} /> },
   {
-    name: 'share',
-    title: 'Receives of entitled',
-    cell: (pool) => (
-      <ShareBar
-        share={{
-          share_received: pool.share_received ?? null,
-          share_entitled: pool.share_entitled ?? null,
-          queued: pool.queued,
-        }}
-      />
-    ),
-  },
-  {
-    name: 'pickup',
-    title: 'Pick-up p99',
-    numeric: true,
-    minor: true,
-    cell: (pool) => seconds(pool.pickup_seconds?.p99),
+    name: 'state',
+    title: '',
+    cell: (share) => (share.throttled ? <Badge tone="warn">Throttled</Badge> : null),
   },
 ];
 
 function Shares({ tenant }: { tenant: Tenant }): JSX.Element {
-  const sight = useLoad<Overview>(tenant.state === 'active' ? '/v1/overview' : null, {
-    tenant: tenant.name,
-    every: 3000,
-  });
+  const path = tenant.state === 'active' ? '/v1/shares' : null;
+  const shares = useLoad<SharePage>(path, { tenant: null, every: 3000 });
   return (
     <Card title="Share of the slots" about="What it receives, and what its weight entitles it to among those with work." flush>
       {tenant.state !== 'active' ? (
         <Empty title="None of its jobs starts" text={`It is ${tenant.state}.`} />
       ) : (
-        <Loads of={sight}>
-          {({ pools }) => (
+        <Loads of={shares}>
+          {({ items, next }) => (
             <Table
               label="Shares by pool"
-              rows={pools}
+              rows={items.filter((one) => one.tenant === tenant.name)}
               columns={COLUMNS}
-              rowKey={(pool) => pool.name}
-              empty={<Empty title="It has no work now" text="Shares are told while jobs wait or run." />}
+              rowKey={(share) => share.pool}
+              empty={
+                next === null ? (
+                  <Empty title="It has no work now" text="Shares are told while jobs wait or run." />
+                ) : (
+                  <Empty title="It is not among the busiest" text="Shares are told of the hundred with most work." />
+                )
+              }
             />
           )}
         </Loads>

@@ -6,7 +6,7 @@ import { act, useAct, useLoad } from '../../api';
 import { Button, Dialog, DialogFoot, Field, Form, Grid, Meter, Problem, Select, TextInput, toast } from '../../components';
 import { percent } from '../../format';
 import { useLive } from '../../live';
-import type { Overview, SharePage, Tenant, Tier } from '../../types';
+import type { SharePage, Tenant, Tier } from '../../types';
 import { othersWeight, type Preview, previewOf } from './share_preview';
 
 const NUMBERS = ['weight', 'cap', 'rate_per_second', 'burst', 'depth_limit'] as const;
@@ -142,13 +142,13 @@ function Reserved(props: { wish: Wish; onChange: (reserved: Record<string, strin
 /** In every pool where it has work, or where somebody has. */
 function WeightPreview({ tenant, weight }: { tenant: Tenant; weight: number | null }): JSX.Element | null {
   const shares = useLoad<SharePage>('/v1/shares', { tenant: null, every: 5000 });
-  const sight = useLoad<Overview>(tenant.state === 'active' ? '/v1/overview' : null, { tenant: tenant.name });
   const overview = useLive().overview;
   if (weight === null || shares.data === undefined) return null;
   const items = shares.data.items;
-  const pools = [...new Set([...items.map((one) => one.pool), ...(sight.data?.pools ?? []).map((one) => one.name)])];
+  const pools = [...new Set(items.map((one) => one.pool))];
   const previews = pools.map((pool) => {
-    const entitled = sight.data?.pools.find((one) => one.name === pool)?.share_entitled;
+    const own = items.find((one) => one.pool === pool && one.tenant === tenant.name);
+    const entitled = own?.share_entitled;
     return previewOf(pool, tenant.weight, weight, entitled, othersWeight(tenant.name, pool, items));
   });
   const contended = previews.filter((one) => one.isContended);
