@@ -5,6 +5,7 @@ export const UNKNOWN = '–';
 type Maybe = number | null | undefined;
 
 const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const TENTHS = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const FINE = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
 function isKnown(n: Maybe): n is number {
@@ -80,8 +81,8 @@ export function bytes(n: Maybe): string {
 export function percent(part: Maybe): string {
   if (!isKnown(part)) return UNKNOWN;
   const n = part * 100;
-  if (n !== 0 && Math.abs(n) < 1) return `${FINE.format(n)} %`;
-  return `${Math.abs(n) < 10 && !Number.isInteger(n) ? n.toFixed(1) : WHOLE.format(n)} %`;
+  if (n !== 0 && Math.abs(n) < 0.05) return '<0.1 %';
+  return `${(Math.abs(n) < 9.95 ? TENTHS : WHOLE).format(n)} %`;
 }
 
 /** Money in its smallest unit is not known here: what the server says is shown as it is. */

@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 
 import 'uplot/dist/uPlot.min.css';
 
-import { UNKNOWN, compact, moment, percent, rate, seconds } from '../format';
+import { UNKNOWN, brief, compact, moment, percent, rate } from '../format';
 import { useTheme } from '../theme';
 import { Empty } from './states';
 
@@ -45,9 +45,16 @@ export interface ChartMark {
 const WORDS: Record<Unit, (n: number | null | undefined) => string> = {
   count: compact,
   per_second: (n) => (n === null || n === undefined ? UNKNOWN : `${rate(n)} /s`),
-  seconds,
+  seconds: brief,
   percent,
 };
+
+/** Round steps of time, of which hundreds of seconds are none. */
+const STEPS_OF_TIME = [
+  ...[1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].flatMap((n) => [n, 2 * n, 5 * n]),
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400],
+  ...[2, 5, 10, 20, 50, 100].map((days) => days * 86_400),
+];
 
 function columnOf(data: Columns, key: string): (number | null)[] {
   const column = (data as unknown as Record<string, unknown>)[key];
@@ -77,13 +84,19 @@ function optionsOf(
   return {
     width,
     height: props.height ?? 180,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_, low, high) => rangeOf(low, high) } },
     axes: [
       { ...axis, grid: { show: false }, size: 26, space: 70, values: clockValues },
-      { ...axis, size: 62, space: 34, values: (_, splits) => splits.map((n) => unit(n)) },
+      {
+        ...axis,
+        size: 62,
+        space: 34,
+        values: (_, splits) => splits.map((n) => unit(n)),
+        ...(props.unit === 'seconds' ? { incrs: STEPS_OF_TIME } : {}),
+      },
     ],
     series: [
       {},

@@ -132,18 +132,32 @@ function Charts(props: HistoryChartsProps & { history: History; marks: Mark[] })
           ]}
         />
       </Card>
-      <Card title="Oldest waiting job">
-        <Chart
-          data={aged}
-          marks={props.marks}
-          unit="seconds"
-          label="Age of the oldest job that could run"
-          series={[
-            { key: 'oldest_age_seconds', label: 'Age', tone: 'accent', fill: true },
-            ...(props.target ? [{ key: 'target', label: 'Target', tone: 'muted', dashed: true } as const] : []),
-          ]}
-        />
-      </Card>
+      {isOfPool ? (
+        <Card title="Oldest waiting job">
+          <Chart
+            data={aged}
+            marks={props.marks}
+            unit="seconds"
+            label="Age of the oldest job that could run"
+            series={[
+              { key: 'oldest_age_seconds', label: 'Age', tone: 'accent', fill: true },
+              ...(props.target ? [{ key: 'target', label: 'Target', tone: 'muted', dashed: true } as const] : []),
+            ]}
+          />
+        </Card>
+      ) : (
+        <Card title="Tried again, and dead">
+          <Chart
+            data={history}
+            marks={props.marks}
+            label="Jobs tried again, and jobs that died"
+            series={[
+              { key: 'retried', label: 'Tried again', tone: 'warn' },
+              { key: 'dead', label: 'Dead', tone: 'bad' },
+            ]}
+          />
+        </Card>
+      )}
       <Card title="Waiting and running">
         <Chart
           data={history}
