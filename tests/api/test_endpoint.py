@@ -8,7 +8,9 @@ import pytest
 
 from fairway.api.app import _route
 from fairway.api.endpoint import (
+    OF_ACTING,
     OF_EVERY_BODY,
+    OF_EVERY_COOKIE,
     OF_EVERY_KEY,
     Endpoint,
     Reply,
@@ -47,7 +49,10 @@ def test_an_endpoint_is_its_handler() -> None:
 
 def test_what_every_body_and_every_key_may_meet_is_added() -> None:
     stop, listed = endpoints_of([sys.modules[__name__]])
-    assert stop.all_problems == (*OF_EVERY_BODY, "NOT_FOUND", *OF_EVERY_KEY)
+    assert stop.all_problems == (
+        *(*OF_EVERY_BODY, "NOT_FOUND", *OF_EVERY_KEY),
+        *(*OF_ACTING, *OF_EVERY_COOKIE),
+    )
     assert listed.all_problems == ()
 
 

@@ -7,6 +7,7 @@ import pkgutil
 import re
 
 from fairway import api
+from fairway.api.dashboard import app_pages
 from fairway.api.docs import pages
 from fairway.api.endpoint import endpoints_of
 from fairway.api.routes import ENDPOINTS, OPERATIONS, allowed_methods
@@ -17,7 +18,7 @@ def test_no_endpoint_is_left_out_of_the_table() -> None:
     """A module that is not named there would have no routes, however good its handlers are."""
     found = pkgutil.walk_packages(api.__path__, "fairway.api.")
     modules = [importlib.import_module(one.name) for one in found]
-    listed = (*ENDPOINTS, *endpoints_of([pages]))
+    listed = (*ENDPOINTS, *endpoints_of([pages, app_pages]))
     assert [(one.method, one.path) for one in endpoints_of(modules) if one not in listed] == []
 
 

@@ -2,8 +2,9 @@
 
 Who is let in, and with which code the others are refused, is worked out from the published
 document. What differs stands in a table of exceptions; a route about a tenant's thing that no row
-speaks of fails. A thing of another tenant is answered like one that never was, to the letter. What
-workers say of jobs has a matrix of its own (`test_worker_matrix.py`).
+speaks of fails. Those who show a session's cookie, and operators who act for a tenant, ask as well.
+A thing of another tenant is answered like one that never was, to the letter. What workers say of
+jobs has a matrix of its own (`test_worker_matrix.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,19 @@ class Caller(NamedTuple):
     tenant: str = ""
     may: tuple[str, ...] | None = None  # None: all that its scope can
     refusal: tuple[int, str] | None = None  # what it hears wherever a key is looked at
+    acts_for: str = ""  # the tenant that an operator names
+    is_held: bool = False  # that tenant is suspended
+    cookie: tuple[str, str] | None = None  # of a session, with its token against forgery
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        if self.acts_for:
+            headers["fairway-tenant"] = self.acts_for
+        if self.cookie is not None:
+            headers["cookie"] = f"fairway_session={self.cookie[0]}"
+            headers["x-fairway-csrf"] = self.cookie[1]
+        return headers
 
 
 UNAUTHENTICATED, FORBIDDEN = (401, "UNAUTHENTICATED"), (403, "FORBIDDEN")
@@ -51,7 +65,8 @@ CALLERS = (
     "nobody", "a tenant", "an operator", "a worker", "a worker of a tenant", "malformed",
     "a checksum that is wrong", "never made", "revoked", "expired", "suspended",
     "a worker of a suspended tenant", "of a deleted tenant", "a tenant's that only reads",
-    "an operator's that only reads",
+    "an operator's that only reads", "an operator for a tenant", "an operator for a suspended one",
+    "a reading operator for a tenant", "a tenant by cookie", "an operator by cookie",
 )  # fmt: skip
 
 
@@ -69,6 +84,7 @@ def make_callers(house: House) -> dict[str, Caller]:
         said = operator.post(f"/v1/tenants/{held}/suspend", json={"reason": "An open invoice."})
         assert said.status_code == 200, said.text
         assert operator.delete(f"/v1/tenants/{gone}?suspend=true").status_code == 200
+    reader = house.new_key(reads | {"scope": "operator"})
     return {
         "nobody": Caller(None, None),
         "a tenant": Caller("tenant", key),
@@ -86,10 +102,23 @@ def make_callers(house: House) -> dict[str, Caller]:
         "a tenant's that only reads": Caller(
             "tenant", house.new_key(reads | {"tenant": name}), may=("read",)
         ),
-        "an operator's that only reads": Caller(
-            "operator", house.new_key(reads | {"scope": "operator"}), may=("read",)
+        "an operator's that only reads": Caller("operator", reader, may=("read",)),
+        "an operator for a tenant": Caller("operator", house.operator_key, acts_for=name),
+        "an operator for a suspended one": Caller(
+            "operator", house.operator_key, acts_for=held, is_held=True
+        ),
+        "a reading operator for a tenant": Caller("operator", reader, may=("read",), acts_for=name),
+        "a tenant by cookie": Caller("tenant", None, cookie=signed_in(house, key)),
+        "an operator by cookie": Caller(
+            "operator", None, cookie=signed_in(house, house.operator_key)
         ),
     }
+
+
+def signed_in(house: House, key: str) -> tuple[str, str]:
+    with httpx2.Client(base_url=house.url, verify=NO_TLS) as browser:
+        reply = browser.post("/session", json={"key": key})
+        return reply.cookies["fairway_session"], str(reply.json()["csrf"])
 
 
 def wrong(key: str) -> str:
@@ -144,8 +173,7 @@ def asked(line: httpx2.Client, operation: Endpoint, caller: Caller) -> httpx2.Re
             path = path.replace(f"{{{parameter.name}}}", parameter.example)
         elif parameter.name == "tenant" and caller.tenant:  # a worker speaks for its own tenant
             query["tenant"] = caller.tenant
-    headers = {"authorization": f"Bearer {caller.key}"} if caller.key else {}
-    with line.stream(operation.method, path, params=query, headers=headers) as reply:
+    with line.stream(operation.method, path, params=query, headers=caller.headers) as reply:
         if not reply.headers.get("content-type", "").startswith("text/event-stream"):
             reply.read()  # a stream of events has no end
     return reply
@@ -163,14 +191,39 @@ def expected(
     """How a caller is refused; None: it is let in, and hears what there is to hear."""
     if scopes == {None}:
         return None  # no key is looked at
+    if caller.cookie is not None:
+        return expected_by_cookie(operation, scopes, caller)
     if caller.key is None:
         return None if None in scopes else UNAUTHENTICATED
     if caller.refusal is not None:
         return caller.refusal  # also where none is needed: who sends one means to be known by it
     if None in scopes:
         return None
+    return expected_by_scope(operation, scopes, caller)
+
+
+def expected_by_scope(
+    operation: Endpoint, scopes: set[str | None], caller: Caller
+) -> tuple[int, str] | None:
     may = PERMISSIONS[caller.scope or ""] if caller.may is None else caller.may
-    return None if caller.scope in scopes and operation.permission in may else FORBIDDEN
+    acts = bool(caller.acts_for) and "tenant" in scopes and caller.scope not in scopes
+    if not (caller.scope in scopes or acts) or operation.permission not in may:
+        return FORBIDDEN
+    is_held = acts and caller.is_held and operation.permission != "read"
+    return SUSPENDED if is_held else None
+
+
+def expected_by_cookie(
+    operation: Endpoint, scopes: set[str | None], caller: Caller
+) -> tuple[int, str] | None:
+    """It is looked at where a key is needed, and never where workers ask."""
+    if None in scopes:
+        return None
+    if "worker" in scopes:
+        return UNAUTHENTICATED
+    if operation.call == "POST /session/links":
+        return FORBIDDEN  # it would outlive itself
+    return expected_by_scope(operation, scopes, caller)
 
 
 def test_every_caller_asks(line: Line) -> None:
@@ -255,6 +308,7 @@ class Two(NamedTuple):
     alice: httpx2.AsyncClient
     bob: httpx2.AsyncClient
     bobs_worker: httpx2.AsyncClient
+    operator: httpx2.AsyncClient  # who acts for bob
     bobs_name: str
 
 
@@ -266,8 +320,10 @@ async def two_tenants(house: House, worker: HandWorker) -> AsyncIterator[Two]:
         house.caller(alices) as alice,
         house.caller(bobs) as bob,
         house.caller(key) as bobs_worker,
+        house.caller(house.operator_key) as operator,
     ):
-        yield Two(await things_of(alice, worker), alice, bob, bobs_worker, name)
+        operator.headers["fairway-tenant"] = name
+        yield Two(await things_of(alice, worker), alice, bob, bobs_worker, operator, name)
 
 
 async def things_of(alice: httpx2.AsyncClient, worker: HandWorker) -> dict[str, str]:
@@ -300,14 +356,25 @@ async def test_a_thing_of_another_tenant_is_answered_like_one_that_never_was(
     async with two_tenants(house, worker) as two:
         for operation in ABOUT_THINGS:
             kind = str(thing_of(operation))
-            theirs = await answer(two, operation, two.things[kind])
             missing = NOT_THERE.get(kind, two.things[kind] + "7")  # a delivery that never was
-            assert theirs == await answer(two, operation, missing), operation.call
-            assert theirs[0] == 404, (operation.call, theirs)
+            for asker in askers(two, operation):
+                theirs = await answer(two, asker, operation, two.things[kind])
+                assert theirs == await answer(two, asker, operation, missing), operation.call
+                assert theirs[0] == 404, (operation.call, theirs)
         await unharmed(two)
 
 
-async def answer(two: Two, operation: Endpoint, thing: str) -> tuple[int, Any]:
+def askers(two: Two, operation: Endpoint) -> list[httpx2.AsyncClient]:
+    """Whoever may ask in bob's name."""
+    if "worker" in operation.keys:
+        return [two.bobs_worker]
+    acts = operation.lets_operators_act and operation.permission in PERMISSIONS["operator"]
+    return [two.bob, two.operator] if acts else [two.bob]
+
+
+async def answer(
+    two: Two, asker: httpx2.AsyncClient, operation: Endpoint, thing: str
+) -> tuple[int, Any]:
     """Status and body, but for what tells one request or one id from another."""
     is_workers = "worker" in operation.keys
     *_, last = [one.name for one in operation.parameters if one.place == "path"]
@@ -316,9 +383,7 @@ async def answer(two: Two, operation: Endpoint, thing: str) -> tuple[int, Any]:
     named = {one.name for one in operation.parameters}
     query = {"tenant": two.bobs_name, "epoch": "7"} if is_workers else {}
     query = {name: value for name, value in query.items() if name in named}
-    reply = await (two.bobs_worker if is_workers else two.bob).request(
-        operation.method, path, params=query, json=operation.body_example
-    )
+    reply = await asker.request(operation.method, path, params=query, json=operation.body_example)
     if operation.method == "HEAD":
         return reply.status_code, None
     body = {name: value for name, value in reply.json().items() if name != "request_id"}

@@ -34,6 +34,7 @@ PEOPLE = {
     # operators, and keys one at a time
     "services/registry/tenant_states.py",
     "services/registry/tenants_and_keys.py", "services/registry/job_types.py",
+    "services/registry/sign_ins.py", "services/registry/visits.py",
     # workers, each in its place
     "services/object_storage/checkpoints.py",
     # groups

@@ -88,6 +88,7 @@ FOR_ALL = {
     "changed_keys": "keys made lately",
     "revoked_keys": "keys that ended lately",
     "keys_used": "by the ids of keys that this server was shown",
+    "living_sessions": "by the hashes of tokens that this server was shown",
     # Operators name a tenant or a key by its name. No key of a tenant leads here.
     "add_tenant": "a new one",
     "key_facts": "by the id of a key",

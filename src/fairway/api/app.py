@@ -18,6 +18,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from fairway.api.auth import GIVEN, admit, platform_of
+from fairway.api.dashboard import app_pages
+from fairway.api.dashboard.static_files import load
 from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events.socket import EventSocket
@@ -58,7 +60,7 @@ class Api:
 
     def __init__(self, platform: Platform, peers: Peers) -> None:
         self.relay = Relay(platform, peers)
-        self._directory = platform.directory
+        self._platform = platform
         self._hot = HotPaths(Edge(platform, self.relay))
         self._cold_routes = _ColdRoutes(platform, self.relay)
         self._outbox = OutboxDoor(platform)
@@ -96,7 +98,7 @@ class Api:
         found = self._hot.find(method, path)
         if found is not None:
             call, endpoint, words = found
-            caller = await admit(scope, self._directory, endpoint)
+            caller = await admit(scope, self._platform, endpoint)
             await call(scope, receive, send, caller, *words)
         elif method == "POST" and path in INTERNAL:
             await self._hear_peer(scope, receive, send)
@@ -117,7 +119,7 @@ class Api:
 
 #: Names before ids: the router takes the first that fits.
 COLD = sorted(
-    (one for one in (*ENDPOINTS, *endpoints_of([pages])) if not one.is_hot),
+    (one for one in (*ENDPOINTS, *endpoints_of([pages, app_pages])) if not one.is_hot),
     key=lambda one: one.path.count("{"),
 )
 
@@ -128,7 +130,7 @@ def _route(endpoint: Endpoint) -> Route:
 
     async def answer(request: Request) -> Response:
         if endpoint.keys:
-            await admit(request.scope, platform_of(request).directory, endpoint)
+            await admit(request.scope, platform_of(request), endpoint)
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
         if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
             reply.headers["x-request-id"] = request.scope[REQUEST_ID]
@@ -148,6 +150,7 @@ class _ColdRoutes(Starlette):
         self.state.platform = platform
         self.state.relay = relay
         self.state.pages = page_slots()
+        self.state.dashboard = load()
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = health.MetricsText(platform.metrics)
         self.router.redirect_slashes = False

@@ -1,15 +1,22 @@
-"""From an API key to who is asking. The tenant comes from the key and from nowhere else."""
+"""From an API key to who is asking. The tenant comes from the key and from nowhere else.
+
+A browser that signed in shows a cookie in place of the key, where no key came and never to what is
+for workers; what changes something needs the session's token against forgery beside it. An operator
+may name a tenant to act for, in a header: with the operator's permissions, and under its own name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
 from fairway.api.endpoint import Endpoint, KeyScope
 from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
+from fairway.api.http.sign_in_cookie import check_not_forged, token_in_cookie
 from fairway.api.origin import origin_of
 from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
@@ -17,10 +24,25 @@ from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
+from fairway.services.registry.sign_ins import SignIns
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire.exchange import Hello
 
 CALLER = "fairway.caller"  # in a scope: who was admitted
+SESSION = "fairway.session"  # in a scope: the session by whose cookie
+ACT_FOR = b"fairway-tenant"
+READING = ("GET", "HEAD")
+
+
+class _NoKey(Forbidden):
+    """None came at all: a cookie may stand for one."""
+
+
+class CookieSession(NamedTuple):
+    """What a request was admitted by, if it was by a cookie."""
+
+    token: str
+    expires_at: datetime
 
 
 def _unauthenticated(message: str) -> Forbidden:
@@ -33,7 +55,7 @@ async def principal_of(scope: Scope, directory: Directory, shown: str | None = N
     `shown`: a key that came by another way than the header.
     """
     text = _key_in_header(scope) if shown is None else shown
-    principal = directory.known(text) or await directory.authenticate(text, _address(scope))
+    principal = directory.known(text) or await directory.authenticate(text, caller_address(scope))
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
@@ -42,10 +64,30 @@ async def principal_of(scope: Scope, directory: Directory, shown: str | None = N
     return principal
 
 
+async def _signed_in(
+    scope: Scope, sign_ins: SignIns, endpoint: Endpoint, missing: Forbidden
+) -> Principal:
+    """Who holds the session of this request's cookie."""
+    token = token_in_cookie(scope)
+    if token is None or not endpoint.takes_cookie:
+        raise missing
+    found = await sign_ins.find(token, caller_address(scope))
+    if found is None:
+        raise _unauthenticated("This session is over; sign in again.")
+    if scope["method"] not in READING:
+        check_not_forged(scope, token)
+    scope[SESSION] = CookieSession(token, found.expires_at)
+    connection = scope.get(CONNECTION)
+    if connection is not None and not connection.is_known:
+        connection.proved(found.principal.holder)
+    return found.principal
+
+
 def _key_in_header(scope: Scope) -> str:
     value = header(scope, b"authorization")
     if value is None:
-        raise _unauthenticated("Send your API key as `Authorization: Bearer fw_…`.")
+        sentence = "Send your API key as `Authorization: Bearer fw_…`."
+        raise _NoKey(sentence, code="UNAUTHENTICATED")
     scheme, _, text = value.decode("latin-1").partition(" ")
     if scheme.lower() != "bearer" or not text:
         raise _unauthenticated("The Authorization header must be `Bearer fw_…`.")
@@ -53,20 +95,44 @@ def _key_in_header(scope: Scope) -> str:
 
 
 async def admit(
-    scope: Scope, directory: Directory, endpoint: Endpoint, shown: str | None = None
+    scope: Scope, platform: Platform, endpoint: Endpoint, shown: str | None = None
 ) -> Principal:
     """Who asks, if their key is of a kind that the endpoint takes and may do what it does."""
-    principal = await principal_of(scope, directory, shown)
+    try:
+        principal = await principal_of(scope, platform.directory, shown)
+    except _NoKey as missing:
+        principal = await _signed_in(scope, platform.sign_ins, endpoint, missing)
     if principal.scope not in endpoint.keys:
-        whose = " or ".join(_WHOSE[key] for key in endpoint.keys)
-        raise Forbidden(f"This needs {whose} key; yours is for something else.")
+        principal = await _acting(scope, platform, endpoint, principal)
     if endpoint.permission not in principal.may:
-        has = ", ".join(sorted(principal.may)) or "none"
-        raise Forbidden(
-            f"This needs a key with the permission {endpoint.permission!r}; yours has {has}."
-        )
+        raise _lacking(endpoint, principal)
     scope[CALLER] = principal
     return principal
+
+
+async def _acting(
+    scope: Scope, platform: Platform, endpoint: Endpoint, principal: Principal
+) -> Principal:
+    """An operator who acts for the tenant that it names, where a tenant's key is wanted."""
+    named = header(scope, ACT_FOR)
+    if principal.scope != "operator" or named is None or not endpoint.lets_operators_act:
+        whose = " or ".join(_WHOSE[key] for key in endpoint.keys)
+        raise Forbidden(f"This needs {whose} key; yours is for something else.")
+    if endpoint.permission not in principal.may:  # before anything is told of the tenant
+        raise _lacking(endpoint, principal)
+    tenant = await platform.visits.begin(
+        named.decode("latin-1"),
+        actor_by(principal, scope, platform),
+        is_reading=endpoint.permission == "read",
+    )
+    return principal._replace(tenant=tenant)
+
+
+def _lacking(endpoint: Endpoint, principal: Principal) -> Forbidden:
+    has = ", ".join(sorted(principal.may)) or "none"
+    return Forbidden(
+        f"This needs a key with the permission {endpoint.permission!r}; yours has {has}."
+    )
 
 
 _WHOSE: dict[KeyScope, str] = {
@@ -115,9 +181,12 @@ def caller_of(request: Request) -> Principal:
 
 def actor_of(request: Request) -> Actor:
     """The same, as the audit names them."""
-    caller, platform = caller_of(request), platform_of(request)
+    return actor_by(caller_of(request), request.scope, platform_of(request))
+
+
+def actor_by(caller: Principal, scope: Scope, platform: Platform) -> Actor:
     kind: ActorKind = "operator" if caller.scope == "operator" else "tenant"
-    origin = origin_of(request.scope, platform.cluster.secret, platform.settings.trusted_proxies)
+    origin = origin_of(scope, platform.cluster.secret, platform.settings.trusted_proxies)
     return Actor(caller.key_id, caller.name, kind, *origin)
 
 
@@ -135,6 +204,7 @@ GIVEN: dict[str, Callable[[Request], Any]] = {
 }
 
 
-def _address(scope: Scope) -> str:
+def caller_address(scope: Scope) -> str:
+    """By which guesses are counted."""
     client = scope.get("client")
     return address_of(client[0]) if client else ""

@@ -39,6 +39,8 @@ OF_EVERY_KEY = (
     "TOO_MANY_WRONG_KEYS",
     "UNAVAILABLE",
 )
+OF_EVERY_COOKIE = ("CROSS_SITE_REQUEST",)  # that comes with something to change
+OF_ACTING = ("NOT_FOUND",)  # for a tenant that there is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,16 @@ class Endpoint:
         return "read" if self.method in ("GET", "HEAD") else "operate"
 
     @property
+    def lets_operators_act(self) -> bool:
+        """Whether an operator's key opens it by naming a tenant, for which it acts then."""
+        return "tenant" in self.keys and "operator" not in self.keys
+
+    @property
+    def takes_cookie(self) -> bool:
+        """Whether a browser that signed in needs no key here."""
+        return bool(self.keys) and "worker" not in self.keys
+
+    @property
     def is_hot(self) -> bool:
         return isinstance(self.handler, type)
 
@@ -144,7 +156,10 @@ class Endpoint:
     def all_problems(self) -> tuple[str, ...]:
         of_body = OF_EVERY_BODY if self.body is not None else ()
         of_key = OF_EVERY_KEY if self.keys or self.other_keys else ()
-        return (*of_body, *self.problems, *of_key)
+        of_act = OF_ACTING if self.lets_operators_act else ()
+        is_act = self.takes_cookie and self.method not in ("GET", "HEAD")
+        of_cookie = OF_EVERY_COOKIE if is_act else ()
+        return (*of_body, *self.problems, *of_key, *of_act, *of_cookie)
 
 
 _ENDPOINTS: list[Endpoint] = []

@@ -88,6 +88,14 @@ IF_NONE_MATCH = Parameter(
     f'W/"{VERSION}"',
 )
 
+ACT_FOR = Parameter(
+    "header",
+    "Fairway-Tenant",
+    "With an operator's key, in place of a tenant's: the tenant to act for. The operator's own"
+    " permissions hold, and the audit names the operator. With a tenant's key it means nothing.",
+    "acme",
+)
+
 LOCATION = ReplyHeader("Location", "Where to ask about the job.", f"/v1/jobs/{JOB_ID}")
 ETAG = ReplyHeader(
     "ETag",

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
+from fairway.api.auth import CALLER
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.origin import ORIGIN, SECRET, passing_on
@@ -32,6 +33,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.jobs.far_runs import JOBS_MAX
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 
 log = logger("relay")
 
@@ -109,7 +111,7 @@ class Relay:
         url = self._platform.ownership.owner_url(shard)
         if url is None or header(scope, RELAYED) is not None:
             raise Unavailable(code="NOT_OWNER")
-        tenant = self._tenant_of(scope)
+        tenant = _tenant_of(scope)
         slots = self._staff_slots if tenant is None else self._slots
         async with slots.held(tenant):
             client = self._peers.client(url, for_staff=tenant is None)
@@ -119,12 +121,6 @@ class Relay:
             reply = await self._while_owner(url, shard, _ask(client, scope, body, told))
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
-
-    def _tenant_of(self, scope: Scope) -> TenantId | None:
-        """Whose call it is, by the key that was looked at before; None: of staff."""
-        key = (header(scope, b"authorization") or b"").decode("latin-1").partition(" ")[2]
-        principal = self._platform.directory.known(key)
-        return principal.tenant.id if principal and principal.tenant else None
 
     async def _while_owner(
         self, url: str, shard: ShardId | None, request: Coroutine[Any, Any, Reply]
@@ -218,6 +214,14 @@ class RelayedReply(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._pass_on(scope, send=send)
+
+
+def _tenant_of(scope: Scope) -> TenantId | None:
+    """Whose call it is, by who was admitted; None: of staff, whoever it acts for."""
+    caller: Principal | None = scope.get(CALLER)
+    if caller is None or caller.tenant is None or caller.scope == "operator":
+        return None
+    return caller.tenant.id
 
 
 def _slots(per_owner: int) -> OwnerSlots:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from fairway.api.billing import prices, spend_caps, statements, usage
+from fairway.api.dashboard import sign_ins
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events import event_log, socket, stream
 from fairway.api.jobs import (
@@ -107,6 +108,12 @@ GROUPS = (
         (tenants, tenant_states, limits, pauses, pools_and_types, keys, audit),
     ),
     Group("Machines", "Health and metrics. These need no key.", (health,)),
+    Group(
+        "Signing in",
+        "What the dashboard at `/ui` does for people: a key shown once opens a session, whose"
+        " cookie stands for it but at what is for workers. Programs send their key instead.",
+        (sign_ins,),
+    ),
 )
 ENDPOINTS = tuple(one for group in GROUPS for one in endpoints_of(group.modules))
 OPERATIONS = tuple(one for one in ENDPOINTS if one.is_public)

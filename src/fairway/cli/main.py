@@ -84,6 +84,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "restraints": ("cli.dead:restraints", "Circuits and quarantines in force."),
     },
     OPERATE: {
+        "dashboard": (
+            "cli.dashboard:dashboard",
+            "Print a link that signs your browser in to the dashboard, once.",
+        ),
         "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
             "cli.check:check",

@@ -40,5 +40,9 @@ def session_key() -> str:
     return secrets.token_hex(16)
 
 
+def sign_in_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
 def new_api_key(scope: str) -> ApiKey:
     return ApiKey.compose(scope, secrets.token_hex(8), secrets.token_urlsafe(32))

@@ -63,10 +63,12 @@ from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.job_types import Registry
+from fairway.services.registry.sign_ins import SignIns
 from fairway.services.registry.tenant_states import TenantStates
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_name_expiry import TypeNameExpiry
 from fairway.services.registry.type_names import TypeNames
+from fairway.services.registry.visits import Visits
 from fairway.services.restraints.pauses import Pauses
 from fairway.services.restraints.restraints import RestraintLoop
 from fairway.services.restraints.tenant_restraints import TenantRestraints
@@ -222,6 +224,9 @@ class Platform:
             guesses=Guesses(self.instruments),
             audit_log=self.audit_log,
         )
+        known = database, self.directory
+        self.sign_ins = SignIns(*known, self.store_clock, self.audit_log, self.revocation.check)
+        self.visits = Visits(*known, self.clock, self.audit_log)
         kept = timedelta(days=self.settings.deleted_tenant_days)
         self.tenant_states = TenantStates(database, self.directory, self.audit_log, kept=kept)
         self.registry = Registry(
@@ -480,8 +485,7 @@ class Platform:
         return {
             "store watch": self.store_watch.run_once,
             "ownership": self.ownership.run_once,
-            "directory": self.directory.run_once,
-            "key uses": self.directory.write_uses,
+            **self._key_steps(),
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,
@@ -514,6 +518,11 @@ class Platform:
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
             **self.billing.steps(),
         }
+
+    def _key_steps(self) -> dict[str, Step]:
+        directory, sign_ins = self.directory, self.sign_ins.run_once
+        known = {"directory": directory.run_once, "key uses": directory.write_uses}
+        return {**known, "sign-ins": sign_ins}
 
     def _deleted_tenants(self) -> DeletedTenants:
         return DeletedTenants(

@@ -25,6 +25,7 @@ CODES: dict[str, tuple[int, str]] = {
     "UNAUTHENTICATED": (401, "A valid API key is required"),
     "FORBIDDEN": (403, "This key may not do that"),
     "TENANT_SUSPENDED": (403, "The tenant is suspended"),
+    "CROSS_SITE_REQUEST": (403, "The request does not show that it comes from our own pages"),
     "SESSION_OF_ANOTHER_KEY": (403, "The worker session belongs to another key"),
     "NOT_FOUND": (404, "There is no such thing"),
     "CHECKPOINT_LOST": (404, "The job's checkpoints cannot be read any more"),

@@ -15,10 +15,11 @@ from fairway.api.endpoint import Endpoint
 from fairway.api.operators import tenant_states
 from fairway.api.routes import OPERATIONS
 
-#: What an example gets that is about nobody's lease, or names a receiver that is not there.
+#: What an example gets that is about nobody's lease, or names a receiver or key that is not there.
 OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 404,
                "getResult": 404, "addFlowJobs": 409, "openEventSocket": 426,
-               "deleteTenant": 409, "restoreTenant": 409, "addWebhook": 422}  # fmt: skip
+               "deleteTenant": 409, "restoreTenant": 409, "addWebhook": 422,
+               "signIn": 401}  # fmt: skip
 
 
 #: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.

@@ -36,6 +36,8 @@ NOT_AUDITED = {
     "POST /v1/webhooks/{id}/replay": "deliveries, whose list has them",
     "POST /v1/jobs/wait": "changes nothing",
     "POST /v1/schedule-preview": "changes nothing",
+    "POST /session/links": "the sign-in that it opens has its line",
+    "DELETE /session": "ends what its own sign-in began",
 }
 
 

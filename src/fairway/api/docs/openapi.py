@@ -18,7 +18,7 @@ from fairway.api.docs.curl import curl
 from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.docs.schemas import REF, components
 from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader
-from fairway.api.endpoint_parts import RETRY_AFTER
+from fairway.api.endpoint_parts import ACT_FOR, RETRY_AFTER
 from fairway.api.routes import GROUPS, OPERATIONS
 from fairway.wire.problems import CODES, CONTENT_TYPE, Problem, type_of
 
@@ -82,7 +82,7 @@ def _operation(operation: Endpoint, tag: str) -> Node:
         "summary": operation.summary,
         "description": operation.about + _needed(operation),
         "security": _security(operation),
-        "parameters": [_parameter(parameter) for parameter in operation.parameters],
+        "parameters": [_parameter(parameter) for parameter in _parameters(operation)],
         "responses": _responses(operation),
         "x-codeSamples": [{"lang": "Shell", "source": curl(operation)}],
     }
@@ -110,6 +110,11 @@ def _security(operation: Endpoint) -> list[Node]:
     """One of these kinds of key; `{}`, with others behind it, says that none is needed."""
     none: list[Node] = [{}] if operation.other_keys else []
     return none + [{name: []} for name in operation.keys + operation.other_keys]
+
+
+def _parameters(operation: Endpoint) -> tuple[Parameter, ...]:
+    acting = (ACT_FOR,) if operation.lets_operators_act else ()
+    return (*operation.parameters, *acting)
 
 
 def _parameter(parameter: Parameter) -> Node:

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api.docs import reference_page
-from fairway.api.docs.address import PLACE, address_of
 from fairway.api.docs.markup import (
     SECURITY_HEADERS,
     escape,
@@ -27,10 +26,12 @@ from fairway.api.docs.markup import (
 from fairway.api.docs.openapi import document, problem_example
 from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.endpoint import Endpoint
+from fairway.api.http.address import PLACE, address_of
 from fairway.core.errors import NotFound
 from fairway.wire.problems import CODES, type_of
 
 LINKS = (
+    ("/ui", "Dashboard", "Look at the waiting line: sign in with a key."),
     ("/docs", "API", "Every operation, with an example to paste."),
     ("/openapi.json", "OpenAPI 3.1", "The same for programs."),
     ("/readyz", "Ready?", "Whether this server can take work."),

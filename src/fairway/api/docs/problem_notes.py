@@ -50,6 +50,13 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "`detail` has the operator's reason. Ask whoever runs the platform; a worker keeps trying"
         " by itself.",
     ),
+    "CROSS_SITE_REQUEST": ProblemNote(
+        "A browser's session came by cookie with something that changes things, and without the"
+        " session's token against forgery; or a page of another site tried to sign somebody in."
+        " Nothing was changed.",
+        "Send the `csrf` of `GET /session` as the header `X-Fairway-Csrf`. Programs need neither"
+        " cookie nor token: they send `Authorization: Bearer fw_…`.",
+    ),
     "SESSION_OF_ANOTHER_KEY": ProblemNote(
         "A worker session belongs to the key that opened it, and this call names one with another"
         " key. Nothing of the call was taken.",

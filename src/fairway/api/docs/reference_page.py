@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.api.docs.address import PLACE
 from fairway.api.docs.markup import block, escape, fold, inline, json_block, paragraphs, table
 from fairway.api.docs.schema_tables import Node, fields, link, name_of
+from fairway.api.http.address import PLACE
 from fairway.wire.problems import type_of
 
 URL_VARIABLE = "$FAIRWAY_URL"

@@ -108,7 +108,7 @@ class EventSocket:
         platform, key = self._platform, line.offered_key
         if key is None and header(scope, b"authorization") is None:
             key = await _first_message(line)
-        caller = await admit(scope, platform.directory, SOCKET, key)
+        caller = await admit(scope, platform, SOCKET, key)
         assert caller.tenant is not None
         tenant = caller.tenant.id
         with platform.waiting.slot("streams", tenant):

@@ -17,6 +17,8 @@ import uvloop
 from cyclopts import Parameter
 from rich.console import Console
 
+from fairway.api.dashboard.sign_ins import link_at
+from fairway.api.dashboard.static_files import is_built
 from fairway.cli.processes.companions import Companions, Stops, WorkerWishes
 from fairway.cli.processes.data_folder import close_to_others, make_data_folder, postgres_folder
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
@@ -26,6 +28,7 @@ from fairway.cli.processes.work import parse_pools
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
+from fairway.core.sign_in import LINK_SECONDS
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
@@ -146,7 +149,8 @@ async def _main(
             if stopping.is_set():
                 return
             keys, are_new = await first_keys(platform, settings)
-            _announce(settings, keys if are_new else None, targets, beside)
+            page = await _dashboard(platform, settings, keys)
+            _announce(settings, keys if are_new else None, page, (targets, beside))
             companions.start(targets, beside, keys)
 
         await serve(dsn, settings, listener, server_stop, ready)
@@ -225,14 +229,31 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
     )
 
 
+async def _dashboard(platform: Platform, settings: Settings, keys: LocalKeys) -> str:
+    """Where it is, with a sign-in that is good for one browser and ten minutes."""
+    if not is_built():
+        return "not built: run `make web`, then start again"
+    operator = await platform.directory.authenticate(keys.operator_key)
+    if operator is None:  # the key was revoked; whoever did it has another
+        return f"{settings.url}/ui"
+    opened = await platform.sign_ins.add_link(operator.key_id)
+    link = link_at(settings.url, opened.token)
+    return f"{link}  (once, within {LINK_SECONDS // 60} minutes; then `fairway dashboard`)"
+
+
 def _announce(
-    settings: Settings, new_keys: LocalKeys | None, targets: Sequence[str], beside: Sequence[str]
+    settings: Settings,
+    new_keys: LocalKeys | None,
+    page: str,
+    started: tuple[Sequence[str], Sequence[str]],
 ) -> None:
     """Keys are shown when they are made, and never again: what is printed is often kept."""
+    targets, beside = started
     screen.print(
         f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
     )
     data = settings.data_dir.resolve()
+    screen.print(f"  dashboard     {page}")
     if new_keys is not None:
         screen.print(f"  tenant key    {new_keys.api_key}")
         screen.print(f"  operator key  {new_keys.operator_key}")

@@ -9,6 +9,7 @@ ever, so nobody is shut out by a neighbour behind the same address.
 from __future__ import annotations
 
 from fairway.core.backpressure.rate_limit import Bucket
+from fairway.core.errors import LimitReached
 from fairway.runtime.telemetry import Instruments
 
 GUESSES_AT_ONCE = 100
@@ -37,3 +38,12 @@ class Guesses:
         self._counter.inc()
         if len(self._buckets) > ADDRESSES_MAX:
             del self._buckets[next(iter(self._buckets))]
+
+
+def too_many(wait_seconds: float) -> LimitReached:
+    """What an address hears that guessed too often."""
+    return LimitReached(
+        "Too many wrong API keys came from this address.",
+        code="TOO_MANY_WRONG_KEYS",
+        retry_after_seconds=wait_seconds,
+    )

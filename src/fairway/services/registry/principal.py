@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.ids import TenantId
+from fairway.core.keys import permitted
 from fairway.core.tenant import Tenant
+from fairway.store.registry.tenants import StoredKey
+
+Name = TypeVar("Name")
 
 
 class Principal(NamedTuple):
@@ -27,6 +31,16 @@ class Principal(NamedTuple):
     def holder(self) -> TenantId:
         """Who holds what this key takes: a tenant, or STAFF."""
         return STAFF if self.tenant is None else self.tenant.id
+
+    @classmethod
+    def of(cls, key: StoredKey, tenant: Tenant | None) -> Principal:
+        """Who a key stands for, with its tenant as it is known."""
+        bounds = _only(key.pools), _only(key.types), key.name, _only(key.only_tenants)
+        return cls(key.id, key.scope, tenant, permitted(key.scope, key.permissions), *bounds)
+
+
+def _only(names: Iterable[Name] | None) -> frozenset[Name] | None:
+    return None if names is None else frozenset(names)
 
 
 class KeyWish(NamedTuple):

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
-from fairway.core.errors import Forbidden, InvalidRequest, LimitReached, Unavailable
+from fairway.core.errors import Forbidden, InvalidRequest, Unavailable
 from fairway.core.ids import TenantId, TypeId
-from fairway.core.keys import ApiKey, KeyFacts, permitted
+from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import (
     TENANT_SUSPENDED,
@@ -26,7 +26,7 @@ from fairway.core.tenant import (
     Tier,
     suspended_sentence,
 )
-from fairway.services.backpressure.key_guesses import Guesses
+from fairway.services.backpressure.key_guesses import Guesses, too_many
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.principal import KeyWish, Principal
 from fairway.services.registry.type_names import TypeNames
@@ -200,17 +200,18 @@ class Directory:
         principal = await self._found(text, key, may_ask=not wait_seconds)
         if principal is None and self.guesses is not None:
             if wait_seconds:
-                raise LimitReached(
-                    "Too many wrong API keys came from this address.",
-                    code="TOO_MANY_WRONG_KEYS",
-                    retry_after_seconds=wait_seconds,
-                )
+                raise too_many(wait_seconds)
             self.guesses.failed(address)
         return principal
 
     async def is_valid(self, key_id: str) -> bool:
         """Whether a key that was shown a while ago still opens anything."""
         return key_id in self._stored_keys or await self._read_key(key_id) is not None
+
+    async def holder_of(self, key_id: str) -> Principal | None:
+        """Who a key stands for that was shown a while ago; None: it opens nothing any more."""
+        stored = self._stored_keys.get(key_id) or await self._read_key(key_id)
+        return None if stored is None else await self._holder(stored)
 
     async def _found(self, text: str, key: ApiKey, *, may_ask: bool) -> Principal | None:
         stored = self._stored_keys.get(key.id)
@@ -223,8 +224,6 @@ class Directory:
         principal = await self._principal(key, stored)
         if len(self._keys) >= KEYS_REMEMBERED:
             self._keys = {}
-        if principal is not None and principal.tenant is not None:
-            _refuse_suspended(principal.tenant)  # it is not remembered, so it is asked each time
         if principal is not None:
             self._keys[text] = principal
             self._used.add(principal.key_id)
@@ -246,15 +245,17 @@ class Directory:
         is_right = key.matches(NO_HASH if stored is None else stored.secret_hash)
         if stored is None or stored.scope != key.scope or not is_right:
             return None
+        return await self._holder(stored)
+
+    async def _holder(self, stored: StoredKey) -> Principal | None:
         if stored.tenant is not None and stored.tenant not in self.tenants:
             await self.run_once(0)
         tenant = None if stored.tenant is None else self.tenants.get(stored.tenant)
         if stored.tenant is not None and (tenant is None or tenant.state == "deleted"):
             return None  # still unknown here: a key without a tenant would have all rights
-        may, only = permitted(key.scope, stored.permissions), stored.only_tenants
-        bounds = _only(stored.pools), _only(stored.types)
-        whose = None if only is None else frozenset(only)
-        return Principal(key.id, key.scope, tenant, may, *bounds, stored.name, whose)
+        if tenant is not None:
+            _refuse_suspended(tenant)  # it is not remembered, so it is asked each time
+        return Principal.of(stored, tenant)
 
     # -- what operators do -------------------------------------------------------------------
 
@@ -391,7 +392,3 @@ def _row(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> StoredKey:
     return StoredKey(
         key.id, key.scope, tenant, key.secret_hash, *limits, wish.name, wish.only_tenants
     )
-
-
-def _only(names: Sequence[str] | None) -> frozenset[str] | None:
-    return None if names is None else frozenset(names)

@@ -75,6 +75,7 @@ TABLES = tuple(
             "migrations",
             "outbox",
             "sessions",
+            "sign_ins",
             "sql_logins",
             "unique_jobs",
             "usage_log",

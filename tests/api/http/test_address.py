@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.docs.address import address_of
+from fairway.api.http.address import address_of
 
 
 def scope(host: bytes | None, server: tuple[str, int | None] | None = ("10.0.0.5", 8700)) -> Any:

@@ -1,4 +1,4 @@
-"""The address in the examples of `/docs`: the one that the page was asked under.
+"""The address that a page was asked under, for examples in it and links to it.
 
 It comes from whoever asks, so it is a name and a port or nothing: it stands in a page, and in
 commands that people paste into a shell. What a proxy says of itself (`Forwarded`) is not read, for

@@ -1,0 +1,59 @@
+"""A real platform, and a real browser that looks at it: Debian's Chromium, by Playwright.
+
+`make browser` runs these. They need the dashboard to be built (`make web`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.api.house import House, open_house
+from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+
+from fairway.api.dashboard.static_files import is_built
+
+PATIENCE_MS = 30_000
+
+
+@pytest.fixture(scope="session")
+def house(postgres_server: Server) -> Iterator[House]:
+    name = "browser_tests"
+    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    with open_house(at_database(postgres_server.dsn, name)) as house:
+        yield house
+    in_thread(drop_database(postgres_server.dsn, name))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("There is no chromium: `make browser` installs it.")
+    if not is_built():
+        pytest.skip("The dashboard is not built: run `make web`.")
+    words = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=words)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, house: House) -> Iterator[Page]:
+    """A browser's window of its own; what the page's policy forbids, or breaks it, fails."""
+    with browser.new_context(base_url=house.url) as context:
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if _is_refusal(line.text) else None)
+        yield page
+        assert wrong == []
+
+
+def _is_refusal(text: str) -> bool:
+    return "Content Security Policy" in text
