@@ -177,7 +177,8 @@ function PreviewLine({ preview, slots }: { preview: Preview; slots: number | nul
       <b>{preview.pool}</b>
       <Meter part={after} mark={before} label={`${percent(before)} now, ${percent(after)} then${inSlots}`} />
       <span class="num">
-        {percent(before)} → <b>{percent(after)}</b>
+        {after !== before && `${percent(before)} → `}
+        <b>{percent(after)}</b>
         <span class="muted">{inSlots}</span>
       </span>
     </div>
