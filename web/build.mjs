@@ -12,9 +12,10 @@ const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, '../src/fairway/api/dashboard/static');
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E" +
-  "%3Crect width='32' height='32' rx='8' fill='%23157a4a'/%3E" +
-  "%3Cpath d='M12 6v20' stroke='%23fff' stroke-width='2.5' stroke-linecap='round'/%3E" +
-  "%3Cpath d='M12 7l12 4.5L12 16z' fill='%23fff'/%3E%3C/svg%3E";
+  "%3Crect width='32' height='32' rx='8' fill='%234449c4'/%3E" +
+  "%3Cg fill='none' stroke='%23fff' stroke-width='2.6' stroke-linecap='round'%3E" +
+  "%3Cpath d='M8 24V12a4 4 0 0 1 4-4h12M14 24v-6a4 4 0 0 1 4-4h6M20 24v-2a2 2 0 0 1 2-2h2'/%3E" +
+  "%3C/g%3E%3C/svg%3E";
 
 const built = await build({
   absWorkingDir: here,

@@ -123,8 +123,8 @@ class Endpoint:
 
     @property
     def takes_cookie(self) -> bool:
-        """Whether a browser that signed in needs no key here."""
-        return bool(self.keys) and "worker" not in self.keys
+        """Whether a browser that signed in needs no key here; never where only workers come."""
+        return any(scope != "worker" for scope in self.keys)
 
     @property
     def is_hot(self) -> bool:

@@ -111,6 +111,7 @@ async def test_a_worker_needs_its_key(house: House, nobody: httpx2.AsyncClient) 
         exchange = {"session": "0" * 32}
         reply = await browser.post("/v1/workers/w/exchange", json=exchange)
         problem(reply, 401, "UNAUTHENTICATED")
+        assert (await browser.get("/v1/pools")).status_code == 200, "others may look there too"
 
 
 @pytest.mark.parametrize(

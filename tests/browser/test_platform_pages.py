@@ -1,0 +1,128 @@
+"""Operators' pages in a real browser: a weight changed after its preview, a tenant stopped, a pause.
+
+What others write is text on every page, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+from tests.api.house import NO_TLS, House
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<img src=x onerror=\"window.pwned='img'\"><script>window.pwned='script'</script>"
+expect.set_options(timeout=30_000)  # a busy machine stands still for seconds
+
+
+def client_of(house: House, key: str) -> httpx2.Client:
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx2.Client(base_url=house.url, headers=headers, verify=NO_TLS, timeout=30)
+
+
+@pytest.fixture
+def operator(house: House) -> Iterator[httpx2.Client]:
+    with client_of(house, house.operator_key) as client:
+        yield client
+
+
+@pytest.fixture
+def seen(page: Page, house: House) -> Page:
+    """A browser that is signed in with the operator's key."""
+    reply = page.context.request.post("/session", data={"key": house.operator_key})
+    assert reply.status == 200, reply.text()
+    return page
+
+
+def tenant_with_work(house: House, pool: str) -> str:
+    name, key = house.new_tenant(weight=10)
+    with client_of(house, key) as tenant:
+        reply = tenant.post("/v1/jobs", json={"type": "report.build", "pool": pool})
+        assert reply.status_code == 202, reply.text
+    return name
+
+
+def test_a_weight_is_changed_after_its_preview(
+    seen: Page, house: House, operator: httpx2.Client
+) -> None:
+    pool = f"p-{secrets.token_hex(4)}"  # of its own: nobody else's work counts there
+    assert operator.put(f"/v1/pools/{pool}", json={}).status_code == 200
+    name, _ = (tenant_with_work(house, pool) for _ in range(2))
+    seen.goto(f"/ui/tenants/{name}")
+    expect(seen.get_by_role("row").filter(has_text=pool)).to_be_visible()
+    seen.get_by_role("button", name="Change", exact=True).click()
+    dialog = seen.get_by_role("dialog")
+    weight = dialog.get_by_label(re.compile("^Weight"))
+    expect(weight).to_be_focused()
+    weight.fill("30")
+    expect(dialog.locator(".preview-line").filter(has_text=pool)).to_contain_text("50 % → 75 %")
+    dialog.get_by_role("button", name="Save").click()
+    expect(seen.get_by_text(f"The terms of {name} hold from now on.")).to_be_visible()
+    expect(seen.locator(".facts > div").filter(has_text="Weight")).to_contain_text("30")
+    assert operator.get(f"/v1/tenants/{name}").json()["weight"] == 30
+
+
+def test_a_tenant_is_stopped_and_what_is_stored_stays_text(
+    seen: Page, house: House, operator: httpx2.Client
+) -> None:
+    name, _ = house.new_tenant()
+    house.new_key({"scope": "worker", "name": EVIL})
+    seen.goto(f"/ui/tenants/{name}")
+    seen.get_by_role("button", name="Suspend…").click()
+    dialog = seen.get_by_role("dialog")
+    dialog.get_by_label(re.compile("^Reason")).fill(EVIL)
+    dialog.get_by_role("button", name="Suspend tenant").click()
+    expect(seen.locator(".page-about")).to_contain_text("Suspended")
+    expect(seen.locator(".page-about")).to_contain_text(EVIL)
+    assert operator.get(f"/v1/tenants/{name}").json()["state"] == "suspended"
+    pages = ["", "pools", "workers", "tenants", f"tenants?view=all&q={name}", f"tenants/{name}"]
+    for path in (*pages, f"restraints?tenant={name}", "audit"):
+        seen.goto(f"/ui/{path}")
+        expect(seen.get_by_role("heading", level=1)).to_be_visible()
+        expect(seen.locator(".loading")).to_have_count(0)
+        assert seen.evaluate("window.pwned") is None, path
+        assert seen.locator("img, [onerror]").count() == 0, path
+    expect(seen.get_by_role("row").filter(has_text="window.pwned").first).to_be_visible()
+    seen.goto(f"/ui/tenants/{name}")
+    seen.get_by_role("button", name="Resume…").click()
+    seen.get_by_role("dialog").get_by_role("button", name="Resume tenant").click()
+    expect(seen.locator(".page-about")).to_contain_text("Active")
+
+
+def test_a_pause_is_made_by_keyboard_and_ended(seen: Page, operator: httpx2.Client) -> None:
+    kind = f"nightly.{secrets.token_hex(4)}"
+    wanted = {"type": kind, "pool": "long"}
+    seen.goto("/ui/restraints")
+    seen.get_by_role("button", name="Pause…").press("Enter")
+    dialog = seen.get_by_role("dialog")
+    expect(dialog.get_by_label(re.compile("^Tenant"))).to_be_focused()
+    seen.keyboard.press("Tab")
+    seen.keyboard.type(kind)
+    dialog.get_by_label("Pool").select_option("long")
+    dialog.get_by_role("button", name="Pause").press("Enter")
+    resume = seen.get_by_role("button", name=f"Resume type {kind}, pool long")
+    expect(resume).to_be_visible()
+    assert wanted in operator.get("/v1/pauses").json()["pauses"]
+    resume.click()
+    seen.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(resume).to_have_count(0)
+    assert wanted not in operator.get("/v1/pauses").json()["pauses"]
+
+
+def test_the_overview_is_live_and_the_navigation_a_drawer_on_a_phone(seen: Page) -> None:
+    seen.set_viewport_size({"width": 390, "height": 844})
+    seen.goto("/ui/")
+    expect(seen.locator(".live")).to_have_text("Live")
+    expect(seen.locator(".pool-card").filter(has_text="short")).to_be_visible()
+    link = seen.get_by_role("link", name="Workers", exact=True)
+    expect(link).to_be_hidden()
+    seen.get_by_role("button", name="Open the navigation").click()
+    link.click()
+    expect(seen.get_by_role("heading", level=1)).to_have_text("Workers")
+    expect(link).to_be_hidden()
+    assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")

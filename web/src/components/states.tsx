@@ -1,0 +1,81 @@
+/** What a page says when it has nothing to show yet, nothing at all, or a refusal. */
+import type { ComponentChildren, JSX } from 'preact';
+
+import { type ApiError, asApiError } from '../api';
+import { Button } from './button';
+import { Icon } from './icon';
+
+export function Loading(props: { text?: string; lines?: number }): JSX.Element {
+  return (
+    <div class="loading" role="status">
+      <span class="sr-only">{props.text ?? 'Loading…'}</span>
+      {Array.from({ length: props.lines ?? 4 }, (_, i) => (
+        <div key={i} class={`skeleton skeleton-${i % 4}`} />
+      ))}
+    </div>
+  );
+}
+
+export function Empty(props: {
+  title: string;
+  text?: ComponentChildren;
+  children?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="empty">
+      <p class="empty-title">{props.title}</p>
+      {props.text && <p class="empty-text">{props.text}</p>}
+      {props.children && <div class="actions actions-middle">{props.children}</div>}
+    </div>
+  );
+}
+
+/** What the server refused, in its own words, and where its code is explained. */
+export function Problem(props: { error: ApiError | Error; onRetry?: () => void }): JSX.Element {
+  const error = asApiError(props.error);
+  const more = error.errors.filter((one) => one.detail && one.detail !== error.detail);
+  return (
+    <div class="problem" role="alert">
+      <Icon name="failures" />
+      <div class="problem-words">
+        <p class="problem-title">{error.title}</p>
+        {error.detail && <p>{error.detail}</p>}
+        {more.length > 0 && (
+          <ul>
+            {more.map((one) => (
+              <li key={one.pointer}>
+                <code>{one.pointer}</code> {one.detail}
+              </li>
+            ))}
+          </ul>
+        )}
+        <p class="problem-small">
+          {error.type.startsWith('/problems/') ? (
+            <a href={error.type} target="_blank" rel="noreferrer">
+              {error.code}
+            </a>
+          ) : (
+            <span>{error.code}</span>
+          )}
+          {error.requestId && <span> · request {error.requestId}</span>}
+        </p>
+      </div>
+      {props.onRetry && <Button onClick={props.onRetry}>Try again</Button>}
+    </div>
+  );
+}
+
+/** The three states of something loaded, around what shows it. */
+export function Loads<T>(props: {
+  of: { data: T | undefined; error: ApiError | undefined; reload: () => void };
+  lines?: number;
+  children: (data: T) => ComponentChildren;
+}): JSX.Element {
+  const { data, error, reload } = props.of;
+  return (
+    <>
+      {error && <Problem error={error} onRetry={reload} />}
+      {data !== undefined ? props.children(data) : !error && <Loading lines={props.lines ?? 4} />}
+    </>
+  );
+}

@@ -1,0 +1,53 @@
+/** One alarm: what, where, since when, how far over, and what helps. */
+import type { JSX } from 'preact';
+
+import { Badge, Tag, Time } from '../../components';
+import { compact } from '../../format';
+import { Link } from '../../router';
+import type { Alarm } from '../../types';
+
+export function alarmTone(alarm: Alarm): 'bad' | 'warn' {
+  return alarm.severity === 'critical' ? 'bad' : 'warn';
+}
+
+export function worstFirst(alarms: readonly Alarm[]): Alarm[] {
+  const rank = (alarm: Alarm): number => (alarm.severity === 'critical' ? 0 : 1);
+  return [...alarms].sort(
+    (a, b) => rank(a) - rank(b) || a.since.localeCompare(b.since) || a.name.localeCompare(b.name),
+  );
+}
+
+export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }): JSX.Element {
+  return (
+    <article class={`alarm alarm-${alarmTone(alarm)}`}>
+      <div class="alarm-head">
+        <Badge tone={alarmTone(alarm)}>{alarm.severity === 'critical' ? 'Critical' : 'Warning'}</Badge>
+        <b class="break">{alarm.text}</b>
+        {alarm.subject && <Tag>{alarm.subject}</Tag>}
+        <span class="alarm-since">
+          <Time at={alarm.since} relative />
+        </span>
+      </div>
+      {!isShort && (
+        <div class="alarm-more">
+          <p class="break">{alarm.runbook}</p>
+          <p class="alarm-small">
+            <code>{alarm.name}</code>
+            {alarm.value !== null && alarm.threshold !== null && (
+              <span class="num">
+                {' '}
+                · at {compact(alarm.value)}, raised above {compact(alarm.threshold)}
+              </span>
+            )}
+            {alarm.link.startsWith('/ui') && (
+              <>
+                {' · '}
+                <Link to={alarm.link}>Show</Link>
+              </>
+            )}
+          </p>
+        </div>
+      )}
+    </article>
+  );
+}

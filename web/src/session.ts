@@ -1,0 +1,69 @@
+/** Who is signed in, and what they may do. The cookie itself is never seen by this code. */
+import { credentials, request } from './api';
+import { pickedTenant, useLocation } from './router';
+import { Store, useStore } from './store';
+
+export type Permission = 'read' | 'submit' | 'operate' | 'admin';
+
+export interface Session {
+  csrf: string;
+  scope: 'operator' | 'tenant';
+  name: string;
+  tenant: string | null;
+  may: string[];
+  expires_at: string;
+}
+
+/** undefined: not asked yet; null: nobody is signed in. */
+export const sessionStore = new Store<Session | null | undefined>(undefined);
+
+function keep(session: Session | null): void {
+  credentials.csrf = session?.csrf ?? '';
+  credentials.isOperator = session?.scope === 'operator';
+  sessionStore.set(session);
+}
+
+credentials.onLost = () => {
+  if (sessionStore.get()) keep(null);
+};
+
+export async function loadSession(): Promise<void> {
+  try {
+    keep(await request<Session>('GET', '/session', undefined, { tenant: null }));
+  } catch {
+    keep(null);
+  }
+}
+
+/** With a key, or with the code of a one-time link. */
+export async function signIn(by: { key: string } | { code: string }): Promise<void> {
+  keep(await request<Session>('POST', '/session', by, { tenant: null }));
+}
+
+export async function signOut(): Promise<void> {
+  try {
+    await request('DELETE', '/session', undefined, { tenant: null });
+  } finally {
+    keep(null);
+  }
+}
+
+/** Pages are shown to those signed in only, so there is one. */
+export function useSession(): Session {
+  const session = useStore(sessionStore);
+  return (
+    session ?? { csrf: '', scope: 'tenant', name: '', tenant: null, may: [], expires_at: '' }
+  );
+}
+
+/** Whether the key signed in with may do this; what it may not is not offered. */
+export function useMay(permission: Permission): boolean {
+  return useSession().may.includes(permission);
+}
+
+/** The tenant whose things are shown: the key's own, or the one that the operator picked. */
+export function useTenant(): string | null {
+  const session = useSession();
+  useLocation();
+  return session.scope === 'tenant' ? session.tenant : pickedTenant();
+}
