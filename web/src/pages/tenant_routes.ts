@@ -1,19 +1,19 @@
 /** Pages about one tenant, for its own people and for operators who picked it. */
 import type { Route } from '../router';
-import { BulkActionsPage } from './bulk_actions';
-import { DeadLettersPage } from './dead_letters';
-import { FailuresPage } from './failures';
-import { HomePage } from './home';
-import { JobPage } from './job';
-import { JobsPage } from './jobs';
-import { KeysPage } from './keys';
-import { LimitsPage } from './limits';
-import { SchedulePage } from './schedule';
-import { SchedulesPage } from './schedules';
+import { BulkActionsPage } from './failures/bulk_actions';
+import { DeadLettersPage } from './failures/dead_letters';
+import { FailuresPage } from './failures/failures';
+import { HomePage } from './account/home';
+import { JobPage } from './jobs/job';
+import { JobsPage } from './jobs/jobs';
+import { KeysPage } from './account/keys';
+import { LimitsPage } from './account/limits';
+import { SchedulePage } from './schedules/schedule';
+import { SchedulesPage } from './schedules/schedules';
 import './tenant_pages.css';
-import { UsagePage } from './usage';
-import { WebhookPage } from './webhook';
-import { WebhooksPage } from './webhooks';
+import { UsagePage } from './account/usage';
+import { WebhookPage } from './account/webhook';
+import { WebhooksPage } from './account/webhooks';
 
 const WORK = 'Jobs';
 const ACCOUNT = 'Account';

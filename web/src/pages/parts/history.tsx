@@ -5,7 +5,9 @@ import { useMemo } from 'preact/hooks';
 import { useLoad, withQuery } from '../../api';
 import { Sparkline } from '../../components';
 import { count } from '../../format';
+import { useSession } from '../../session';
 import type { History } from '../../types';
+import { useWhose } from './whose';
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -17,21 +19,20 @@ function lastHour(): { from: string; to: string } {
 }
 
 /** Of the tenant whose page it is; undefined while it is unknown. */
-export function useTenantHistory(name?: string | null): History | undefined {
+export function useTenantHistory(): History | undefined {
   const span = useMemo(lastHour, []);
+  const { tenant: name } = useWhose();
   const path = withQuery('/v1/history', { of: 'tenant', name, step: 'minute', ...span });
   return useLoad<History>(path).data;
 }
 
-export function useTypeHistory(type: string): History | undefined {
-  const span = useMemo(lastHour, []);
-  const path = withQuery('/v1/history', { of: 'type', name: type, step: 'minute', ...span });
-  return useLoad<History>(path).data;
-}
-
-/** Deaths of a job type over the last hour, as small as a word. */
+/** Deaths of a job type over the last hour, as small as a word. To operators a type is everybody's,
+ * so they are shown none. */
 export function TypeSpark(props: { type: string }): JSX.Element | null {
-  const history = useTypeHistory(props.type);
+  const span = useMemo(lastHour, []);
+  const isOwn = useSession().scope === 'tenant';
+  const asked = { of: 'type', name: props.type, step: 'minute', ...span };
+  const history = useLoad<History>(isOwn ? withQuery('/v1/history', asked) : null).data;
   if (!history?.at.length) return null;
   const sum = history.dead.reduce<number>((all, one) => all + (one ?? 0), 0);
   return (

@@ -2,13 +2,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { useLoad } from '../api';
-import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time } from '../components';
-import { navigate } from '../router';
-import { useMay } from '../session';
-import { Secret } from './parts/secret';
-import type { Webhook } from './parts/shapes';
-import { WebhookDialog } from './webhooks/webhook_dialog';
+import { useLoad } from '../../api';
+import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time } from '../../components';
+import { navigate } from '../../router';
+import { useMay } from '../../session';
+import { Secret } from '../parts/secret';
+import type { Webhook } from '../parts/shapes';
+import { WebhookDialog } from './webhook_dialog';
 
 const EVERY_MS = 10_000;
 

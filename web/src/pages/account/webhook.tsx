@@ -2,17 +2,17 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad, withQuery } from '../api';
-import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../components';
-import { count, plural } from '../format';
-import { Link, navigate, useParams, useQuery } from '../router';
-import { useMay } from '../session';
-import { Pager } from './jobs';
-import { Secret } from './parts/secret';
-import type { Delivery, Webhook } from './parts/shapes';
-import { localOf, momentOf, stateTone } from './parts/words';
+import { act, useAct, useLoad, withQuery } from '../../api';
+import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../../components';
+import { count, plural } from '../../format';
+import { Link, navigate, useParams, useQuery } from '../../router';
+import { useMay } from '../../session';
+import { Pager } from '../jobs/jobs';
+import { Secret } from '../parts/secret';
+import type { Delivery, Webhook } from '../parts/shapes';
+import { localOf, momentOf, stateTone } from '../parts/words';
 import { WebhookState } from './webhooks';
-import { WebhookDialog } from './webhooks/webhook_dialog';
+import { WebhookDialog } from './webhook_dialog';
 
 const EVERY_MS = 3000;
 const DAY_MS = 86_400_000;
@@ -258,6 +258,12 @@ function Doings(props: { webhook: Webhook; path: string; reload: () => void }): 
   );
 }
 
+function sentWords(replayed: number | null, isMore: boolean): string {
+  if (replayed === null) return 'All events since then are on their way.';
+  const many = `${plural(replayed, 'delivery', 'deliveries')} sent again.`;
+  return isMore ? `${many} There is more: ask again.` : many;
+}
+
 function Replay(props: { path: string; onClose: () => void }): JSX.Element {
   const [since, setSince] = useState(() => localOf(new Date(Date.now() - DAY_MS).toISOString()));
   const [which, setWhich] = useState('failed');
@@ -266,8 +272,7 @@ function Replay(props: { path: string; onClose: () => void }): JSX.Element {
     const isSent = await run(async () => {
       const body = { since: momentOf(since), which };
       const found = await act<{ replayed: number | null; is_more: boolean }>('POST', `${props.path}/replay`, body);
-      const words = found.replayed === null ? 'All events since then are' : `${plural(found.replayed, 'delivery', 'deliveries')} on their way,`;
-      toast(found.replayed === null ? `${words} on their way.` : `${words} ${found.is_more ? 'and there is more: ask again.' : 'that is all.'}`);
+      toast(sentWords(found.replayed, found.is_more));
     });
     if (isSent) props.onClose();
   };

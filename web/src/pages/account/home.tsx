@@ -1,15 +1,15 @@
 /** A tenant's own face: what waits, what runs, how soon, and the share it gets of what it is due. */
 import type { JSX } from 'preact';
 
-import { useLoad } from '../api';
-import { Badge, Card, Chart, type Column, Duration, Empty, Grid, Loading, Meter, Page, Problem, Stat, Table, Tag } from '../components';
-import { compact, percent, plural, rate, seconds } from '../format';
-import { useLive } from '../live';
-import { Link } from '../router';
-import type { History, Overview, PoolSight } from '../types';
-import { useTenantHistory } from './parts/history';
-import type { FailureGroups, Limits } from './parts/shapes';
-import type { Tone } from './parts/words';
+import { useLoad } from '../../api';
+import { Badge, Card, Chart, type Column, Duration, Empty, Grid, Loading, Meter, Page, Problem, Stat, Table, Tag } from '../../components';
+import { compact, percent, plural, rate, seconds } from '../../format';
+import { useLive } from '../../live';
+import { Link } from '../../router';
+import type { History, Overview, PoolSight } from '../../types';
+import { useTenantHistory } from '../parts/history';
+import type { FailureGroups, Limits } from '../parts/shapes';
+import type { Tone } from '../parts/words';
 
 const SLOW_MS = 10_000;
 

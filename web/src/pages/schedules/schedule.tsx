@@ -2,14 +2,14 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad } from '../api';
-import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Grid, Json, Loads, Page, Problem, Table, Tag, TextInput, Time, toast } from '../components';
-import { ago, plural, seconds } from '../format';
-import { Link, navigate, useParams } from '../router';
-import { useMay } from '../session';
-import type { Schedule, ScheduleRun } from './parts/shapes';
-import { localOf, momentOf, stateTone } from './parts/words';
-import { ScheduleDialog } from './schedules/schedule_dialog';
+import { act, useAct, useLoad } from '../../api';
+import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Grid, Json, Loads, Page, Problem, Table, Tag, TextInput, Time, toast } from '../../components';
+import { ago, plural, seconds } from '../../format';
+import { Link, navigate, useParams } from '../../router';
+import { useMay } from '../../session';
+import type { Schedule, ScheduleRun } from '../parts/shapes';
+import { localOf, momentOf, stateTone } from '../parts/words';
+import { ScheduleDialog } from './schedule_dialog';
 
 const EVERY_MS = 5000;
 const DAY_MS = 86_400_000;

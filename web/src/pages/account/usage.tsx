@@ -1,15 +1,15 @@
 /** What a tenant used, what a month came to, and what it may spend. */
 import type { JSX } from 'preact';
 
-import { useLoad, withQuery } from '../api';
-import { Card, Chart, type Column, type Columns, Empty, Field, Grid, Loads, Page, Row, Select, type Series, Stat, Table, Tag, Time } from '../components';
-import { count } from '../format';
-import { useQuery } from '../router';
-import type { Usage, UsageLine } from './parts/shapes';
-import { useWhose } from './parts/whose';
-import { slotTime } from './parts/words';
-import { SpendCapCard } from './usage/spend_cap';
-import { StatementCard } from './usage/statement';
+import { useLoad, withQuery } from '../../api';
+import { Card, Chart, type Column, type Columns, Empty, Field, Grid, Loads, Page, Row, Select, type Series, Stat, Table, Tag, Time } from '../../components';
+import { count } from '../../format';
+import { useQuery } from '../../router';
+import type { Usage, UsageLine } from '../parts/shapes';
+import { useWhose } from '../parts/whose';
+import { slotTime } from '../parts/words';
+import { SpendCapCard } from './spend_cap';
+import { StatementCard } from './statement';
 
 const HOUR_MS = 3_600_000;
 const SERIES_MAX = 5;

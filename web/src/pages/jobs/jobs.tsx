@@ -2,13 +2,13 @@
 import type { ComponentChild, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { useLoad, withQuery } from '../api';
-import { Badge, Button, Card, Check, type Column, Duration, Empty, Loads, Page, Table, Tag, Time } from '../components';
-import { useQuery } from '../router';
-import { BulkBar } from './parts/bulk_bar';
-import { FilterBar, filterOf } from './parts/filter_bar';
-import type { Job, JobList } from './parts/shapes';
-import { stateTone, waitedSeconds } from './parts/words';
+import { useLoad, withQuery } from '../../api';
+import { Badge, Button, Card, Check, type Column, Duration, Empty, Loads, Page, Table, Tag, Time } from '../../components';
+import { useQuery } from '../../router';
+import { BulkBar } from '../parts/bulk_bar';
+import { FilterBar, filterOf } from '../parts/filter_bar';
+import type { Job, JobList } from '../parts/shapes';
+import { stateTone, waitedSeconds } from '../parts/words';
 
 const EVERY_MS = 2000;
 const PAGE = 50;

@@ -2,13 +2,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { usePages } from '../api';
-import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time } from '../components';
-import { ago } from '../format';
-import { navigate } from '../router';
-import { useMay } from '../session';
-import { ScheduleDialog } from './schedules/schedule_dialog';
-import type { Schedule } from './parts/shapes';
+import { usePages } from '../../api';
+import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time } from '../../components';
+import { ago } from '../../format';
+import { navigate } from '../../router';
+import { useMay } from '../../session';
+import { ScheduleDialog } from './schedule_dialog';
+import type { Schedule } from '../parts/shapes';
 
 const PATH = '/v1/schedules?limit=100';
 

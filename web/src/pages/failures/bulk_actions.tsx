@@ -2,12 +2,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useLoad } from '../api';
-import { Badge, Button, Card, type Column, Confirm, Empty, Loads, Meter, Page, Table, Time, toast } from '../components';
-import { count, percent, plural } from '../format';
-import { useMay } from '../session';
-import type { BulkAction } from './parts/shapes';
-import { filterWords, stateTone } from './parts/words';
+import { act, useLoad } from '../../api';
+import { Badge, Button, Card, type Column, Confirm, Empty, Loads, Meter, Page, Table, Time, toast } from '../../components';
+import { count, percent, plural } from '../../format';
+import { useMay } from '../../session';
+import type { BulkAction } from '../parts/shapes';
+import { filterWords, stateTone } from '../parts/words';
 
 const EVERY_MS = 1000;
 const IDLE_MS = 10_000;

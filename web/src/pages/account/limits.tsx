@@ -1,11 +1,11 @@
 /** What a tenant may do, how close it is, what was refused, and what holds its jobs. */
 import type { JSX } from 'preact';
 
-import { useLoad } from '../api';
-import { Badge, Card, type Column, Empty, Facts, Grid, Loads, Meter, Page, Table, Tag } from '../components';
-import { bytes, count, percent } from '../format';
-import type { Held, Limits } from './parts/shapes';
-import type { Tone } from './parts/words';
+import { useLoad } from '../../api';
+import { Badge, Card, type Column, Empty, Facts, Grid, Loads, Meter, Page, Table, Tag } from '../../components';
+import { bytes, count, percent } from '../../format';
+import type { Held, Limits } from '../parts/shapes';
+import type { Tone } from '../parts/words';
 
 const EVERY_MS = 2000;
 const NEAR = 0.8;

@@ -2,15 +2,15 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useLoad, withQuery } from '../api';
-import { Button, Card, type Column, Confirm, Empty, Loads, Page, toast } from '../components';
-import { useQuery } from '../router';
-import { useMay } from '../session';
-import { JobTable, Pager } from './jobs';
-import { BulkBar } from './parts/bulk_bar';
-import { FilterBar, filterOf } from './parts/filter_bar';
-import type { Job, JobList } from './parts/shapes';
-import { errorLine } from './parts/words';
+import { act, useLoad, withQuery } from '../../api';
+import { Button, Card, type Column, Confirm, Empty, Loads, Page, toast } from '../../components';
+import { useQuery } from '../../router';
+import { useMay } from '../../session';
+import { JobTable, Pager } from '../jobs/jobs';
+import { BulkBar } from '../parts/bulk_bar';
+import { FilterBar, filterOf } from '../parts/filter_bar';
+import type { Job, JobList } from '../parts/shapes';
+import { errorLine } from '../parts/words';
 
 const EVERY_MS = 5000;
 const PAGE = 50;

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, usePages, withQuery } from '../api';
-import { Badge, Button, Card, Check, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Form, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../components';
-import { useMay, useSession, useTenant } from '../session';
-import { Secret } from './parts/secret';
-import type { Key, KeyAdded } from './parts/shapes';
-import { momentOf } from './parts/words';
+import { act, useAct, usePages, withQuery } from '../../api';
+import { Badge, Button, Card, Check, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Form, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../../components';
+import { useMay, useSession, useTenant } from '../../session';
+import { Secret } from '../parts/secret';
+import type { Key, KeyAdded } from '../parts/shapes';
+import { momentOf } from '../parts/words';
 
 const NOBODY = { tenant: null }; // keys are the operator's own business, whoever is picked
 const OVERLAPS = [
@@ -127,12 +127,12 @@ function doings(onMade: (key: KeyAdded) => void, reload: () => void): Column<Key
   return {
     name: 'actions',
     title: '',
-    cell: (key) => <Doings api={key} onMade={onMade} reload={reload} />,
+    cell: (key) => <Doings shown={key} onMade={onMade} reload={reload} />,
   };
 }
 
-function Doings(props: { api: Key; onMade: (key: KeyAdded) => void; reload: () => void }): JSX.Element {
-  const { api: key } = props;
+function Doings(props: { shown: Key; onMade: (key: KeyAdded) => void; reload: () => void }): JSX.Element {
+  const { shown: key } = props;
   const [asked, setAsked] = useState<'rotate' | 'revoke'>();
   const [overlap, setOverlap] = useState('86400');
   const what = key.name || key.id;

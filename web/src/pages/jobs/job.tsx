@@ -2,18 +2,18 @@
 import type { ComponentChild, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-import { useLoad } from '../api';
-import { Badge, Card, Code, Copy, Duration, Facts, Grid, Json, Loads, Meter, Page, Tabs, Tag, Time } from '../components';
-import { bytes, count, percent } from '../format';
-import { Link, useParams, useQuery } from '../router';
-import { JobActions } from './job/actions';
-import { Logs } from './job/logs';
-import { ErrorDetails, Timeline } from './job/timeline';
-import { WhyCard } from './job/why_card';
-import { asCurl, asPython } from './parts/copy_as';
-import { follow } from './parts/follow';
-import type { Job } from './parts/shapes';
-import { isFinal, progressOf, stateTone } from './parts/words';
+import { useLoad } from '../../api';
+import { Badge, Card, Code, Copy, Duration, Facts, Grid, Json, Loads, Meter, Page, Tabs, Tag, Time } from '../../components';
+import { bytes, count, percent } from '../../format';
+import { Link, useParams, useQuery } from '../../router';
+import { JobActions } from './actions';
+import { Logs } from './logs';
+import { ErrorDetails, Timeline } from './timeline';
+import { WhyCard } from './why_card';
+import { asCurl, asPython } from '../parts/copy_as';
+import { follow } from '../parts/follow';
+import type { Job } from '../parts/shapes';
+import { isFinal, progressOf, stateTone } from '../parts/words';
 
 const TABS = [
   { key: 'timeline', title: 'Timeline' },
