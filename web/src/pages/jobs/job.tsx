@@ -1,18 +1,19 @@
 /** One job: how it stands, why, what it was given, what it said, and what can be done about it. */
-import type { ComponentChild, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-import { useLoad } from '../../api';
-import { Badge, Card, Code, Copy, Duration, Facts, Grid, Json, Loads, Meter, Page, Tabs, Tag, Time } from '../../components';
+import { useLoad, usePages } from '../../api';
+import { Badge, Button, Card, Code, Copy, Duration, Facts, Grid, Json, Loads, Meter, Page, Tabs, Tag, Time } from '../../components';
 import { bytes, count, percent } from '../../format';
 import { Link, useParams, useQuery } from '../../router';
 import { JobActions } from './actions';
+import { JobTable } from './jobs';
 import { Logs } from './logs';
 import { ErrorDetails, Timeline } from './timeline';
 import { WhyCard } from './why_card';
 import { asCurl, asPython } from '../parts/copy_as';
 import { follow } from '../parts/follow';
-import type { Job } from '../parts/shapes';
+import type { Job, JobList } from '../parts/shapes';
 import { isFinal, progressOf, stateTone } from '../parts/words';
 
 const TABS = [
@@ -77,6 +78,7 @@ function Seen(props: { job: Job; isLive: boolean }): JSX.Element {
   const [query, setQuery] = useQuery();
   const tab = query.get('view') ?? 'timeline';
   const isOver = isFinal(job.state);
+  const started = { key: 'started', title: 'Started by it', count: job.children };
   return (
     <>
       <Grid columns={2}>
@@ -93,16 +95,28 @@ function Seen(props: { job: Job; isLive: boolean }): JSX.Element {
           </p>
           <ProgressBar job={job} />
           <JobFacts job={job} />
+          {Object.keys(job.metadata).length > 0 && (
+            <>
+              <h3>Metadata</h3>
+              <Facts items={Object.entries(job.metadata)} />
+            </>
+          )}
         </Card>
         {isOver ? <Ended job={job} /> : <WhyCard id={job.id} />}
       </Grid>
       <Card>
-        <Tabs tabs={TABS} current={tab} onPick={(view) => setQuery({ view })} label="About the job" />
-        <div class="tab-panel">
+        <Tabs
+          tabs={job.children > 0 ? [...TABS, started] : TABS}
+          current={tab}
+          onPick={(view) => setQuery({ view })}
+          label="About the job"
+        />
+        <div class="tab-panel" role="tabpanel" aria-label="About the job">
           {tab === 'timeline' && <Timeline job={job} />}
           {tab === 'data' && <Data job={job} />}
           {tab === 'logs' && <Logs key={job.id} id={job.id} isOver={isOver} />}
           {tab === 'copy' && <CopyAs job={job} />}
+          {tab === 'started' && <Children id={job.id} />}
         </div>
       </Card>
     </>
@@ -156,9 +170,7 @@ function JobFacts(props: { job: Job }): JSX.Element {
             {job.parent_id}
           </Link>,
         ],
-        job.children > 0 && ['Started', `${count(job.children)} jobs`],
         job.tags.length > 0 && ['Tags', job.tags.map((tag) => <Tag key={tag}>{tag}</Tag>)],
-        ...Object.entries(job.metadata).map((pair): [string, ComponentChild] => pair),
       ]}
     />
   );
@@ -247,6 +259,27 @@ function Large(props: { what: 'payload' | 'result'; job: Job; size: number }): J
       </code>
       .
     </p>
+  );
+}
+
+function Children(props: { id: string }): JSX.Element {
+  const found = usePages<JobList, Job>(`/v1/jobs/${props.id}/children`, (reply) => ({
+    rows: reply.jobs,
+    next: reply.next_cursor,
+  }));
+  return (
+    <Loads of={{ data: found.rows, error: found.error, reload: found.reload }}>
+      {(jobs) => (
+        <>
+          <JobTable jobs={jobs} empty="What it started is gone: jobs are kept for a while only." />
+          {found.more && (
+            <Button busy={found.isLoadingMore} onClick={found.more}>
+              Show more
+            </Button>
+          )}
+        </>
+      )}
+    </Loads>
   );
 }
 
