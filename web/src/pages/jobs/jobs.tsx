@@ -1,6 +1,6 @@
 /** A tenant's jobs, newest first: filtered, live, and acted on by the thousand. */
 import type { ComponentChild, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
 import { useLoad, withQuery } from '../../api';
 import { Badge, Button, Card, Check, type Column, Duration, Empty, Loads, Page, Table, Tag, Time } from '../../components';
@@ -20,29 +20,49 @@ export function JobsPage(): JSX.Element {
   const isLive = wantsLive && !query.has('cursor'); // an older page stays where it is
   const path = withQuery('/v1/jobs', { ...filter, limit: PAGE, cursor: query.get('cursor') });
   const found = useLoad<JobList>(path, isLive ? { every: EVERY_MS } : {});
+  const { seen, isHeld, hold } = useHeld(found.data);
   const types = [...new Set((found.data?.jobs ?? []).map((job) => job.type))].sort();
   return (
     <Page
       title="Jobs"
       about="Newest first. What you filter stays in the address, so it can be sent to others."
-      actions={<Check label="Live" checked={isLive} onChange={setLive} />}
+      actions={
+        <>
+          {isLive && isHeld && <span class="muted">held while you point at the list</span>}
+          <Check label="Live" checked={isLive} onChange={setLive} />
+        </>
+      }
     >
       <Card>
         <FilterBar names={['state', 'type', 'pool', 'tag']} types={types} />
         <BulkBar acts={['cancel', 'replay', 'discard']} filter={filter} />
       </Card>
-      <Loads of={found}>
+      <Loads of={{ ...found, data: seen }}>
         {(page) => (
           <>
-            <Card flush>
-              <JobTable jobs={page.jobs} empty={emptyWords(Object.keys(filter).length > 0)} />
-            </Card>
+            <div onPointerEnter={() => hold(true)} onPointerLeave={() => hold(false)}>
+              <Card flush>
+                <JobTable jobs={page.jobs} empty={emptyWords(Object.keys(filter).length > 0)} />
+              </Card>
+            </div>
             <Pager next={page.next_cursor} />
           </>
         )}
       </Loads>
     </Page>
   );
+}
+
+/** A list that does not move below the pointer: while it is held, what was seen stays. */
+function useHeld<T>(data: T | undefined): {
+  seen: T | undefined;
+  isHeld: boolean;
+  hold: (isHeld: boolean) => void;
+} {
+  const last = useRef<T>();
+  const [isHeld, hold] = useState(false);
+  if (!isHeld || last.current === undefined) last.current = data;
+  return { seen: last.current, isHeld, hold };
 }
 
 /** Pages by their place in the list, which new jobs above it do not move. */
