@@ -59,7 +59,7 @@ function useHeld<T>(data: T | undefined): {
   isHeld: boolean;
   hold: (isHeld: boolean) => void;
 } {
-  const last = useRef<T>();
+  const last = useRef<T | undefined>(undefined);
   const [isHeld, hold] = useState(false);
   if (!isHeld || last.current === undefined) last.current = data;
   return { seen: last.current, isHeld, hold };
