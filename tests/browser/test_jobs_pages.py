@@ -188,6 +188,7 @@ def test_what_is_stored_stays_text_on_every_page(seen: Page, tenant: Caller, wor
     # names with signs in them are none, so there is nothing to show
     assert tenant.call("PUT", f"/v1/schedules/{quote(EVIL, '')}", schedule).status_code >= 400
     assert tenant.call("POST", "/v1/jobs", {"type": EVIL}).status_code == 422
+    # it is off: nothing is sent there
     hook = {"url": "https://93.184.216.34/hook", "description": EVIL, "enabled": False}
     webhook = tenant.call("POST", "/v1/webhooks", hook).json()["id"]
     paths = ["", "jobs", f"jobs/{good}", f"jobs/{good}?view=data", f"jobs/{good}?view=logs"]
