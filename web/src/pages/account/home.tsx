@@ -7,7 +7,7 @@ import { compact, percent, plural, rate, seconds } from '../../format';
 import { useLive } from '../../live';
 import { Link } from '../../router';
 import type { History, Overview, PoolSight } from '../../types';
-import { useTenantHistory } from '../parts/history';
+import { isKnown, useTenantHistory } from '../parts/history';
 import type { FailureGroups, Limits } from '../parts/shapes';
 import type { Tone } from '../parts/words';
 
@@ -75,7 +75,7 @@ function Numbers(props: { overview: Overview }): JSX.Element {
   return (
     <>
       <Card>
-        <div class="stats">
+        <div class="stats stats-row">
         <Stat label="Waiting" value={compact(sum(pools, 'queued'))} hint="jobs in the queue" />
         <Stat label="Running" value={compact(sum(pools, 'running'))} hint="jobs on a slot" />
         <Stat
@@ -154,6 +154,13 @@ function ShareOf(props: { pool: PoolSight }): JSX.Element {
 function Past(): JSX.Element | null {
   const history = useTenantHistory();
   if (!history) return null;
+  if (!isKnown(history)) {
+    return (
+      <Card title="The last hour">
+        <Empty title="No history yet" text="The first points come within a minute or two of your first jobs." />
+      </Card>
+    );
+  }
   return (
     <Grid columns={2}>
       <PastCard history={history} title="In and out" keys={[['accepted', 'submitted', 'accent'], ['succeeded', 'succeeded', 'ok'], ['dead', 'dead', 'bad']]} />

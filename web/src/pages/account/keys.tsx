@@ -111,7 +111,13 @@ const COLUMNS: Column<Key>[] = [
   {
     name: 'may',
     title: 'May',
-    cell: (key) => key.permissions.map((one) => <Tag key={one}>{one}</Tag>),
+    cell: (key) => (
+      <span class="tags">
+        {key.permissions.map((one) => (
+          <Tag key={one}>{one}</Tag>
+        ))}
+      </span>
+    ),
   },
   { name: 'bound', title: 'Bound to', minor: true, cell: (key) => [...(key.pools ?? []), ...(key.types ?? [])].join(', ') },
   { name: 'made', title: 'Made', minor: true, cell: (key) => <Time at={key.created_at} relative /> },

@@ -77,7 +77,7 @@ function Totals(props: { usage: Usage | undefined }): JSX.Element {
   const total = props.usage?.total;
   return (
     <Card title="In this time">
-      <div class="stats">
+      <div class="stats stats-few">
         <Stat label="Jobs ended" value={count(total?.jobs)} />
         <Stat label="Runs billed" value={count(total?.attempts)} />
         <Stat label="Slot-time billed" value={slotTime(total?.billed_us)} />

@@ -40,6 +40,7 @@ export function DeadLettersPage(): JSX.Element {
               <JobTable
                 jobs={page.jobs}
                 empty={isFiltered ? NO_MATCH : NONE}
+                without={['state', 'tags', 'waited']}
                 more={[DIED_OF, ...(may ? [doings(found.reload)] : [])]}
               />
             </Card>

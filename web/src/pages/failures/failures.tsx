@@ -10,7 +10,7 @@ import { useMay } from '../../session';
 import type { History } from '../../types';
 import { ErrorDetails } from '../jobs/timeline';
 import { BulkDialog } from '../parts/bulk_bar';
-import { TypeSpark, useTenantHistory } from '../parts/history';
+import { isKnown, TypeSpark, useTenantHistory } from '../parts/history';
 import type { Act, FailureGroup, FailureGroups } from '../parts/shapes';
 
 const EVERY_MS = 5000;
@@ -25,7 +25,7 @@ export function FailuresPage(): JSX.Element {
       about="Dead letters with the same job type, error, message and place in the code are one group."
     >
       <Loads of={found}>{(seen) => <Groups found={seen} />}</Loads>
-      {history && <Past history={history} />}
+      {history && isKnown(history) && <Past history={history} />}
     </Page>
   );
 }

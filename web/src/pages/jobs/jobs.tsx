@@ -130,19 +130,28 @@ const COLUMNS: Column<Job>[] = [
     name: 'tags',
     title: 'Tags',
     minor: true,
-    cell: (job) => job.tags.map((tag) => <Tag key={tag}>{tag}</Tag>),
+    cell: (job) => (
+      <span class="tags">
+        {job.tags.map((tag) => (
+          <Tag key={tag}>{tag}</Tag>
+        ))}
+      </span>
+    ),
   },
 ];
 
 export function JobTable(props: {
   jobs: Job[];
   empty: ComponentChild;
+  /** Names of columns that say nothing here. */
+  without?: string[];
   more?: Column<Job>[];
 }): JSX.Element {
+  const columns = COLUMNS.filter((column) => !props.without?.includes(column.name));
   return (
     <Table
       rows={props.jobs}
-      columns={[...COLUMNS, ...(props.more ?? [])]}
+      columns={[...columns, ...(props.more ?? [])]}
       rowKey={(job) => job.id}
       href={(job) => `/ui/jobs/${job.id}`}
       tone={(job) => (job.state === 'dead' ? 'bad' : undefined)}

@@ -35,7 +35,7 @@ function Why(props: { found: Explained }): JSX.Element {
         <span>{found.detail}</span>
       </p>
       {waits && (
-        <div class="stats">
+        <div class="stats stats-few">
           <Stat
             label="Place in line"
             value={placeWords(found)}

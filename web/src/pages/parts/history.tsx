@@ -26,6 +26,11 @@ export function useTenantHistory(): History | undefined {
   return useLoad<History>(path).data;
 }
 
+/** Whether anything was written down in this time. */
+export function isKnown(history: History): boolean {
+  return history.accepted.some((n) => n !== null) || history.queued.some((n) => n !== null);
+}
+
 /** Deaths of a job type over the last hour, as small as a word. To operators a type is everybody's,
  * so they are shown none. */
 export function TypeSpark(props: { type: string }): JSX.Element | null {

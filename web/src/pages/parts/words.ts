@@ -39,7 +39,7 @@ export function filterWords(filter: BulkFilter): string {
   const found = Object.entries(filter)
     .filter(([, value]) => value)
     .map(([name, value]) => `${name} ${String(value)}`);
-  return found.length ? found.join(', ') : 'every job';
+  return found.length ? found.join(', ') : 'no filter: all of them';
 }
 
 /** What went wrong, on one line. */

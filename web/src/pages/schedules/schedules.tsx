@@ -71,7 +71,7 @@ export function nextWords(one: Schedule): JSX.Element {
 }
 
 const COLUMNS: Column<Schedule>[] = [
-  { name: 'name', title: 'Name', cell: (one) => <strong>{one.name}</strong> },
+  { name: 'name', title: 'Name', cell: (one) => <strong class="nowrap">{one.name}</strong> },
   { name: 'when', title: 'When', wide: true, cell: (one) => one.description },
   { name: 'type', title: 'Job type', cell: (one) => <span class="job-type">{one.type}</span> },
   { name: 'pool', title: 'Pool', minor: true, cell: (one) => <Tag>{one.pool}</Tag> },
