@@ -38,7 +38,8 @@ export function TypeSpark(props: { type: string }): JSX.Element | null {
   const isOwn = useSession().scope === 'tenant';
   const asked = { of: 'type', name: props.type, step: 'minute', ...span };
   const history = useLoad<History>(isOwn ? withQuery('/v1/history', asked) : null).data;
-  if (!history?.at.length) return null;
+  const known = history?.dead.filter((n) => n !== null).length ?? 0;
+  if (!history || known < 2) return null; // a line needs two points
   const sum = history.dead.reduce<number>((all, one) => all + (one ?? 0), 0);
   return (
     <Sparkline
