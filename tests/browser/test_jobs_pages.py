@@ -1,4 +1,4 @@
-"""Pages about one tenant's jobs in a real browser: watched, explained, cancelled, replayed, planned.
+"""Pages about one tenant's jobs in a real browser: watched, explained, cancelled, replayed, made.
 
 What people write into jobs is text on every page, whatever it looks like.
 """
@@ -57,9 +57,7 @@ def sign_in(page: Page, key: str) -> None:
     assert reply.status == 200, reply.text()
 
 
-def test_a_job_is_watched_explained_and_cancelled(
-    seen: Page, tenant: Caller, worker: Hand
-) -> None:
+def test_a_job_is_watched_explained_and_cancelled(seen: Page, tenant: Caller, worker: Hand) -> None:
     page = seen
     page.goto("/ui/jobs")
     expect(page.get_by_text("No jobs yet")).to_be_visible()
@@ -110,9 +108,7 @@ def test_jobs_are_filtered_and_counted_before_they_are_cancelled(
     assert found == dict.fromkeys(gone, "cancelled") | {kept: "queued"}
 
 
-def test_a_group_of_failures_is_replayed(
-    seen: Page, tenant: Caller, worker: Hand
-) -> None:
+def test_a_group_of_failures_is_replayed(seen: Page, tenant: Caller, worker: Hand) -> None:
     page = seen
     jobs = [tenant.submit(worker.type, pool=POOL, payload={"n": n}) for n in range(3)]
     worker.hello(POOL)
