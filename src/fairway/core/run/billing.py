@@ -3,7 +3,7 @@
 A run that ended by itself is paid for, however it ended: a failure used the slot as a success does,
 and so does a run that killed the process it ran in. A run whose worker died or fell silent, or that
 was handed back for a deploy, is not; nor one whose process died by nobody knows whose doing: of
-that its keeper says no time (decision 0058).
+that its keeper says no time (decision 0054).
 """
 
 from __future__ import annotations

@@ -344,7 +344,7 @@ class Fleet:
 
     def _report_lost(self, runner: RunnerProcess, death: Death) -> None:
         """With jobs of one tenant it died by that tenant's doing, which is billed; of several,
-        nobody knows whose it was, and none of them is: no time is said (decision 0058)."""
+        nobody knows whose it was, and none of them is: no time is said (decision 0054)."""
         held = self._ports.running()
         lost = [held[job] for job in runner.jobs if job in held]
         runner.jobs.clear()
