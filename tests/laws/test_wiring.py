@@ -52,6 +52,7 @@ DATA = {
     "worker/pipe/run_messages.py": {"ended"},
     "worker/transfers.py": {"answer"},
     # errors on their way to somebody
+    "cli/terminal/flag_words.py": {"error"},
     "sdk/client/coalescer.py": {"own"},
     "sdk/handler/stacks.py": {"frame", "one"},
     "services/backpressure/body_memory.py": {"error"},

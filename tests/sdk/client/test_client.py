@@ -299,10 +299,15 @@ async def test_many_keep_their_order(score: ScoreJob, server: TinyServer) -> Non
     assert server.paths() == ["POST /v1/jobs/batch"]
 
 
-async def test_more_than_a_batch_is_split(score: ScoreJob, server: TinyServer) -> None:
-    handles = await score.aenqueue_many(("a", str(n)) for n in range(10_001))
-    assert len({handle.id for handle in handles}) == 10_001
-    assert [len(request.json["jobs"]) for request in server.requests] == [10_000, 1]
+async def test_more_than_a_batch_is_split(
+    score: ScoreJob, server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.sdk.client.batch_calls.SLICE_JOBS_MAX", 10)
+    handles = await score.aenqueue_many(("a", str(n)) for n in range(41))
+    rubrics = [server.jobs[handle.id]["payload"]["rubric"] for handle in handles]
+    assert rubrics == [str(n) for n in range(41)]
+    sizes = [len(request.json["jobs"]) for request in server.requests]
+    assert sorted(sizes) == [1, *[10] * 4]
 
 
 async def test_a_batch_too_large_for_the_server_is_halved(
@@ -367,7 +372,8 @@ async def test_no_jobs_are_no_request(score: ScoreJob, server: TinyServer) -> No
 async def test_a_later_slice_that_fails_leaves_the_earlier_handles(
     score: ScoreJob, server: TinyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.sdk.client.client.BATCH_MAX", 2)
+    monkeypatch.setattr("fairway.sdk.client.batch_calls.SLICE_JOBS_MAX", 2)
+    monkeypatch.setattr("fairway.sdk.client.batch_calls.AT_ONCE", 1)
     server.moods.extend(["", Reply(403, problem("FORBIDDEN", 403, "key revoked"))])
     with pytest.raises(BatchRefused, match="3 of 5 jobs were refused: #2 FORBIDDEN") as caught:
         await score.aenqueue_many([("a", str(n)) for n in range(5)])

@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.bulk_calls import BulkCalls
 from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.batch_calls import BatchCalls
 from fairway.sdk.client.billing_calls import BillingCalls
 from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
@@ -32,8 +33,6 @@ from fairway.sdk.client.job_calls import (
     Asked,
     JobCalls,
     decode_accepted,
-    decode_batch,
-    refusal_of,
 )
 from fairway.sdk.client.received import decode_children, decode_ends, decode_view
 from fairway.sdk.client.shared_waits import SharedWaits
@@ -46,7 +45,6 @@ from fairway.sdk.logs.event_log import EventLog
 from fairway.sdk.logs.log_reader import follow_lines, read_lines
 from fairway.sdk.webhook_calls import WebhookCalls
 from fairway.wire.messages import (
-    BATCH_MAX,
     EMPTY_OBJECT,
     JobView,
     Reschedule,
@@ -55,15 +53,13 @@ from fairway.wire.messages import (
 from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
-from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
+from fairway.wire.value_count import has_room
 
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
 CHILDREN_PAGE = 200
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
-
-_HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
 
 _decode_upload = msgspec.json.Decoder(UploadMade).decode
 _decode_schedule = msgspec.json.Decoder(ScheduleView).decode
@@ -83,6 +79,7 @@ class Client:
         self._transport = Transport(settings, user_agent, patience_seconds)
         self._patience_seconds = patience_seconds
         self._coalescer = Coalescer(self._transport.addresses, self._calls, patience_seconds)
+        self._batches = BatchCalls(self._transport)
         self.flows = FlowCalls(self._transport)
         self.event_log = EventLog(self._transport)
         self.billing = BillingCalls(self._transport)
@@ -144,19 +141,11 @@ class Client:
         return decode_accepted(await self._transport.ask(question)).id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
-        """In slices of what one call may carry; a slice that fails stops those after it."""
+        """One answer a job, in their order."""
         submissions = [
             await self._uploaded(one) if _must_be_uploaded(one) else one for one in submissions
         ]
-        answers: list[str | FairwayError] = []
-        for part in _slices(submissions):
-            try:
-                answers += await self._submit_part(part)
-            except FairwayError as error:
-                if not answers:
-                    raise
-                return answers + [error] * (len(submissions) - len(answers))
-        return answers
+        return await self._batches.submit(submissions)
 
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
         """One that waits alone has a call of its own; others beside it share one."""
@@ -312,28 +301,6 @@ class Client:
         self._coalescer.close()
         self._waits.close()
 
-    async def _submit_part(self, part: list[Submission]) -> list[str | FairwayError]:
-        try:
-            return await self._submit_batch(part)
-        except FairwayError as error:
-            if error.code not in _HALVED_ON or len(part) == 1:
-                raise
-        half = len(part) // 2
-        return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
-
-    async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
-        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]"
-        headers = dict(JSON)
-        if any(one.idempotency_key for one in part):
-            keys = [one.idempotency_key or os.urandom(16).hex() for one in part]
-            body += b',"idempotency_keys":' + encode(keys)
-        else:
-            headers["Idempotency-Key"] = os.urandom(16).hex()
-        body += b"}"
-        question = job_calls.submission("/v1/jobs/batch", body, headers)
-        reply = decode_batch(await self._transport.ask(question))
-        return [item.id or refusal_of(item) for item in reply.items]
-
     async def _view(self, job_id: str, wait_seconds: int) -> JobView:
         prefer = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
         question = Question(
@@ -370,21 +337,6 @@ def _key_of(submission: Submission) -> str:
 def _must_be_uploaded(submission: Submission) -> bool:
     payload = bytes(submission.request.payload)
     return len(payload) > UPLOAD_BYTES or not has_room(payload)
-
-
-def _slices(submissions: list[Submission]) -> Iterator[list[Submission]]:
-    """Each as much as one call may carry, in jobs and in values."""
-    part: list[Submission] = []
-    values = 0
-    for one in submissions:
-        more = values_at_most(bytes(one.request.payload)) + ENVELOPE_VALUES
-        if part and (len(part) >= BATCH_MAX or values + more > BATCH_VALUES_MAX):
-            yield part
-            part, values = [], 0
-        part.append(one)
-        values += more
-    if part:
-        yield part
 
 
 def _in_path(text: str) -> str:
