@@ -299,11 +299,15 @@ async def test_many_keep_their_order(score: ScoreJob, server: TinyServer) -> Non
     assert server.paths() == ["POST /v1/jobs/batch"]
 
 
-async def test_more_than_a_batch_is_split(score: ScoreJob, server: TinyServer) -> None:
-    handles = await score.aenqueue_many(("a", str(n)) for n in range(10_001))
-    assert len({handle.id for handle in handles}) == 10_001
+async def test_more_than_a_batch_is_split(
+    score: ScoreJob, server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.sdk.client.batch_calls.SLICE_JOBS_MAX", 10)
+    handles = await score.aenqueue_many(("a", str(n)) for n in range(41))
+    rubrics = [server.jobs[handle.id]["payload"]["rubric"] for handle in handles]
+    assert rubrics == [str(n) for n in range(41)]
     sizes = [len(request.json["jobs"]) for request in server.requests]
-    assert sorted(sizes) == [1, *[2_500] * 4]
+    assert sorted(sizes) == [1, *[10] * 4]
 
 
 async def test_a_batch_too_large_for_the_server_is_halved(

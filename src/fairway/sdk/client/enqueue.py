@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError, Refused
 from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
@@ -198,11 +199,12 @@ class Enqueuer(Generic[P, R]):
 
     def _request(self, payload: bytes, later: str = "") -> JobRequest:
         """A copy of what these jobs have in common, and the rest: half the time of a new one."""
-        request = copy(self._all_alike)
-        request.payload = Raw(payload)
-        request.limits = self._job.key_limits.of(payload, later)
-        request.unique = self._job.unique_key.of(payload)
-        return request
+        return replace(
+            self._all_alike,
+            payload=Raw(payload),
+            limits=self._job.key_limits.of(payload, later),
+            unique=self._job.unique_key.of(payload),
+        )
 
 
 def _times(job: JobType, options: EnqueueOptions) -> dict[str, Any]:
