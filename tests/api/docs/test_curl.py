@@ -25,7 +25,7 @@ OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 
 #: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
 OF_WHAT_IS_NOT_THERE = {
     "getDeadLetter", "replayDeadLetter", "discardDeadLetter", "getBulkAction",
-    "abortBulkAction", "liftQuarantine",
+    "abortBulkAction", "liftQuarantine", "dropPrice",
 }  # fmt: skip
 
 
