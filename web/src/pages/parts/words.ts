@@ -67,11 +67,11 @@ export function progressOf(said: JsonValue): Progress | null {
   };
 }
 
-/** How long the last run waited after the job was due; null before it began. */
+/** How long the last run waited after the job was due; null before it began, and between two. */
 export function waitedSeconds(job: Job): number | null {
   if (!job.started_at) return null;
-  const due = Date.parse(job.execute_at ?? job.created_at);
-  return Math.max(0, (Date.parse(job.started_at) - due) / 1000);
+  const waited = (Date.parse(job.started_at) - Date.parse(job.execute_at ?? job.created_at)) / 1000;
+  return waited < 0 ? null : waited; // it is due again, after the run that began last
 }
 
 /** Whole millionths of the currency, as people write money; the API does not name the currency. */
