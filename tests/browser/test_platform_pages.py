@@ -1,4 +1,4 @@
-"""Operators' pages in a real browser: a weight after its preview, a tenant stopped, a pause.
+"""Operators' pages in a real browser: a weight changed after a preview, a tenant stopped, a pause.
 
 What others write is text on every page, whatever it looks like.
 """

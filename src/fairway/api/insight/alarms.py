@@ -10,7 +10,7 @@ from fairway.api.http.decoding import json_reply
 from fairway.core.insight.alarms import Raised
 from fairway.core.unix_time import from_unix_ms
 from fairway.services.platform import Platform
-from fairway.wire.insight_alarms import AlarmList, AlarmView
+from fairway.wire.insight import AlarmList, AlarmView
 
 ALARM = {
     "name": "OLDEST_AGE_OVER_SLO",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Raw
