@@ -1,5 +1,5 @@
 /** One alarm: what, where, since when, how far over, and what helps. */
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 
 import { Badge, Tag, Time } from '../../components';
 import { compact } from '../../format';
@@ -17,6 +17,11 @@ export function worstFirst(alarms: readonly Alarm[]): Alarm[] {
   );
 }
 
+/** What stands between backticks is a command; all of it is text. */
+function withCommands(text: string): ComponentChildren {
+  return text.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
+}
+
 export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }): JSX.Element {
   return (
     <article class={`alarm alarm-${alarmTone(alarm)}`}>
@@ -30,7 +35,7 @@ export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }
       </div>
       {!isShort && (
         <div class="alarm-more">
-          <p class="break">{alarm.runbook}</p>
+          <p class="break">{withCommands(alarm.runbook)}</p>
           <p class="alarm-small">
             <code>{alarm.name}</code>
             {alarm.value !== null && alarm.threshold !== null && (

@@ -100,9 +100,9 @@ export function TenantsPage(): JSX.Element {
 const SHARE_COLUMNS: Column<Share>[] = [
   { name: 'tenant', title: 'Tenant', cell: (share) => share.tenant },
   { name: 'pool', title: 'Pool', cell: (share) => share.pool },
-  { name: 'weight', title: 'Weight', numeric: true, cell: (share) => count(share.weight) },
+  { name: 'weight', title: 'Weight', numeric: true, minor: true, cell: (share) => count(share.weight) },
   { name: 'waiting', title: 'Waiting', numeric: true, cell: (share) => compact(share.queued) },
-  { name: 'running', title: 'Running', numeric: true, cell: (share) => compact(share.running) },
+  { name: 'running', title: 'Running', numeric: true, minor: true, cell: (share) => compact(share.running) },
   { name: 'share', title: 'Receives of entitled', cell: (share) => <ShareBar share={share} /> },
   {
     name: 'state',
