@@ -52,7 +52,6 @@ DATA = {
     "worker/pipe/message_checks.py": {"message"},
     "worker/pipe/run_messages.py": {"ended"},
     "worker/transfers.py": {"answer"},
-    "sdk/client/enqueue.py": {"request"},
     # errors on their way to somebody
     "cli/terminal/flag_words.py": {"error"},
     "sdk/client/coalescer.py": {"own"},
