@@ -35,21 +35,27 @@ def test_pages_put_nothing_into_the_document_but_text() -> None:
     assert [str(one) for one in sources if unsafe.search(one.read_text("utf-8"))] == []
 
 
-def test_a_wheel_without_it_is_refused_with_words(tmp_path: Path) -> None:
-    hook = _hook()(str(tmp_path), {}, None, None, str(tmp_path), "wheel")
+def test_a_wheel_has_it_built_or_is_refused_with_words(tmp_path: Path) -> None:
+    hatch = _hatch()
+    hook = hatch.WithDashboard(str(tmp_path), {}, None, None, str(tmp_path), "wheel")
+    assert hook.dependencies() == [hatch.NODE]
     hook.initialize("editable", {})
-    with pytest.raises(SystemExit, match="make web"):
-        hook.initialize("standard", {})
-    built = tmp_path / "src/fairway/api/dashboard/static/index.html"
+    with pytest.raises(SystemExit, match=hatch.WITHOUT):
+        hatch.build(tmp_path, lambda words: 1, lambda words: 0)
+    said: list[str] = []
+    hatch.build(tmp_path, lambda words: said.extend(words), lambda words: said.extend(words))
+    assert said == ["--prefix", f"{tmp_path}/web", "ci", "--silent", f"{tmp_path}/web/build.mjs"]
+    built = tmp_path / hatch.INDEX
     built.parent.mkdir(parents=True)
     built.write_text("<!doctype html>")
+    assert hook.dependencies() == []
     hook.initialize("standard", {})
 
 
-def _hook() -> Any:
+def _hatch() -> Any:
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.WithDashboard
+    return module
