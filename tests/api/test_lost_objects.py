@@ -15,7 +15,7 @@ from tests.api.worker import HandWorker
 
 
 def object_of(house: House, kind: str, location: str) -> Path:
-    root = Path(house.platform.objects.address)
+    root = Path(house.platform.large_data.objects.address)
     (path,) = root.glob(f"{kind}/*/*/{location.rpartition('/')[2]}/*")
     return path
 
@@ -48,13 +48,13 @@ async def test_storage_that_is_away_has_lost_nothing(
     house: House, tenant: httpx2.AsyncClient, worker: HandWorker
 ) -> None:
     location = await submit(tenant, worker.type, payload=BIG)
-    root = house.platform.objects.address
+    root = house.platform.large_data.objects.address
     os.rename(root, f"{root}-elsewhere")
     os.mkdir(root)  # as a mount point looks when nothing is mounted
     try:
         body = problem(await tenant.get(f"{location}/payload"), 503, "STORAGE_UNAVAILABLE")
         assert root not in json.dumps(body), "where it is, is the operator's matter"
-        assert root in str(house.platform.objects.failure)
+        assert root in str(house.platform.large_data.objects.failure)
     finally:
         os.rmdir(root)
         os.rename(f"{root}-elsewhere", root)

@@ -21,13 +21,13 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def objects(house: House, kind: str, owner: str) -> list[Path]:
-    root = Path(house.platform.objects.address)
+    root = Path(house.platform.large_data.objects.address)
     return [path for path in root.glob(f"{kind}/*/*/{owner}/*") if path.is_file()]
 
 
 def assert_safe(house: House, disk: Disk, kind: str, owner: str) -> None:
     (path,) = objects(house, kind, owner)
-    assert disk.is_safe(path, Path(house.platform.objects.address))
+    assert disk.is_safe(path, Path(house.platform.large_data.objects.address))
 
 
 async def test_accepted_means_the_payload_is_on_disk(
@@ -44,7 +44,7 @@ async def test_a_taken_upload_and_its_job_are_on_disk(
     assert (await put(house, made["url"], b'{"n":1}')).status_code == 204
     body, facts = sorted(objects(house, "uploads", made["id"]))
     for path in (body, facts):
-        assert disk.is_safe(path, Path(house.platform.objects.address))
+        assert disk.is_safe(path, Path(house.platform.large_data.objects.address))
     body_of: dict[str, Any] = {"type": worker.type, "payload_upload": made["id"]}
     job = (await tenant.post("/v1/jobs", json=body_of)).json()["id"]
     assert_safe(house, disk, "payloads", job)

@@ -24,7 +24,7 @@ def astray(house: House) -> Iterator[House]:
 
 
 def folder_of(house: House) -> Path:
-    return Path(house.platform.objects.address)
+    return Path(house.platform.large_data.objects.address)
 
 
 def as_tenant(astray: House, tenant: httpx2.AsyncClient) -> httpx2.AsyncClient:

@@ -56,7 +56,7 @@ async def heard(opened: socket.socket) -> bytes:
 
 
 def stored(house: House, pattern: str) -> list[Path]:
-    return list(Path(house.platform.objects.address).glob(pattern))
+    return list(Path(house.platform.large_data.objects.address).glob(pattern))
 
 
 async def new_url(tenant: httpx2.AsyncClient) -> str:
@@ -67,7 +67,8 @@ async def new_url(tenant: httpx2.AsyncClient) -> str:
 
 def in_flight(house: House) -> int:
     return sum(
-        len(account.flying) for account in house.platform.uploads._accounts.by_tenant.values()
+        len(account.flying)
+        for account in house.platform.large_data.uploads._accounts.by_tenant.values()
     )
 
 
@@ -161,7 +162,7 @@ async def restarted(house: House) -> None:
     """As a server that begins anew: it knows only what is in storage."""
 
     async def forget(platform: Any) -> None:
-        uploads: Uploads = platform.uploads
+        uploads: Uploads = platform.large_data.uploads
         uploads._accounts.by_tenant.clear()
 
     house.inside(forget)

@@ -59,12 +59,8 @@ from fairway.services.maintenance.pruner import Pruner
 from fairway.services.maintenance.reclassifier import Reclassifier
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.maintenance.slow_statements import SlowStatements
-from fairway.services.object_storage.checkpoints import Checkpoints
-from fairway.services.object_storage.large_payloads import LargePayloads
+from fairway.services.object_storage.large_data import LargeData
 from fairway.services.object_storage.object_janitor import Janitor
-from fairway.services.object_storage.storage_binding import StorageBinding, StorageFailures
-from fairway.services.object_storage.upload_accounts import UploadLimits
-from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.job_types import Registry
@@ -101,7 +97,6 @@ from fairway.services.workers.time_limits import TimeLimitWatch
 from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.object_storage.storage import Objects, Storage
 from fairway.store.registry.tenants import Cluster, found_cluster
 
 log = logger("platform")
@@ -138,7 +133,9 @@ class Platform:
         self.heavy = HeavyWork(self.waiting)
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
-        self._join_storage()
+        self.job_ids = JobIdFactory(self.store_clock)
+        kept_by = self.store_clock, self.metrics, self.job_ids
+        self.large_data = LargeData(database, cluster, settings, *kept_by)
         self._join_engine(scheduler)
         self._join_registry()
         self._join_submitting()
@@ -182,22 +179,6 @@ class Platform:
         own = {"gauges": gauges.run_once, "alarms": self.alarm_watch.run_once}
         self._insight_steps = own | self.insight.steps()
 
-    def _join_storage(self) -> None:
-        """Where large data lies."""
-        failures = StorageFailures(self.metrics)
-        storage = Storage.open(
-            self.settings.storage_url, self.settings.data_dir / "objects", failures.note
-        )
-        self.storage_binding = StorageBinding(self.database, storage, self.cluster, failures)
-        self.objects = Objects(storage, self.storage_binding.hold)
-        self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
-        limits = UploadLimits.of(self.settings)
-        self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
-        self.job_ids = JobIdFactory(self.store_clock)
-        self.large_payloads = LargePayloads(
-            self.objects, self.cluster, self.store_clock, self.job_ids, self.uploads
-        )
-
     def _join_engine(self, scheduler: type[PoolShare]) -> None:
         """Who decides what runs and writes down what did, and what that leans on."""
         self.pools = PoolTable()
@@ -215,7 +196,7 @@ class Platform:
             self.instruments,
             EnginePorts(
                 drop_expired=self.lateness.drop_expired,
-                keep_result=self.large_payloads.keep_result,
+                keep_result=self.large_data.payloads.keep_result,
                 on_ends=tally.observe,
                 on_scheduled=self.wakeups.of("promoter"),
                 on_restrained=self.wakeups.of("restraints"),
@@ -397,7 +378,7 @@ class Platform:
             self.dispatcher,
             self.job_lookup,
             self.fair_share_loop,
-            self.checkpoints,
+            self.large_data.checkpoints,
             self.store_clock,
             self.recorder.large_results.waiting.get,
         )
@@ -517,9 +498,8 @@ class Platform:
         )
         overtime = TimeLimitWatch(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
-        janitor = Janitor(
-            database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
-        )
+        objects, days = self.large_data.objects, self.settings.retention_days
+        janitor = Janitor(database, dispatcher, objects, self.store_clock, days)
         return {
             "store watch": self.store_watch.run_once,
             "ownership": self.ownership.run_once,

@@ -119,7 +119,7 @@ async def test_an_invented_lease_leaves_no_object_whatever_the_order(
     house: House, tenant: httpx2.AsyncClient, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await leased(tenant, worker)
-    objects, written = house.platform.checkpoints._objects, []
+    objects, written = house.platform.large_data.checkpoints._objects, []
     really_put = objects.put
 
     async def put(name: str, body: Any) -> None:

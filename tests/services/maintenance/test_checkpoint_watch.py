@@ -29,7 +29,7 @@ async def test_a_long_run_without_a_checkpoint_is_told_of_once(
         hand = Hand(platform, long=2)
         careful, careless = await hand.take(2)
         proof = LeaseProof(tenant.id, careful.job.id, careful.epoch, careful.token)
-        await platform.checkpoints.save(proof, 1, b"{}")
+        await platform.large_data.checkpoints.save(proof, 1, b"{}")
         watch = platform.checkpoint_watch
         now_us = platform.clock.now_us()
         await watch.run_once(now_us + 299_000_000)

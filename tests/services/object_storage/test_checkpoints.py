@@ -34,10 +34,10 @@ class Room:
         self.platform, self.tenant, self.hand, self.folder = platform, tenant, hand, folder
 
     async def save(self, lease: Lease, number: int, body: bytes) -> None:
-        await self.platform.checkpoints.save(proof(lease), number, body)
+        await self.platform.large_data.checkpoints.save(proof(lease), number, body)
 
     async def load(self, lease: Lease) -> bytes | None:
-        found = await self.platform.checkpoints.load(
+        found = await self.platform.large_data.checkpoints.load(
             lease.job.tenant, lease.job.id, Epoch(lease.epoch + 1)
         )
         return found.body if found else None

@@ -36,7 +36,7 @@ def settings_storage(tmp_path: Path) -> str:
 
 def janitor_of(platform: Platform) -> Janitor:
     return Janitor(
-        platform.database, platform.dispatcher, platform.objects, platform.store_clock, 7
+        platform.database, platform.dispatcher, platform.large_data.objects, platform.store_clock, 7
     )
 
 
@@ -52,12 +52,12 @@ async def test_checkpoints_go_when_their_job_has_ended(
         await submit(platform, tenant, new(pool=LONG))
         hand = Hand(platform, long=1)
         (lease,) = await hand.take()
-        await platform.checkpoints.save(proof(lease), 1, b"1")
+        await platform.large_data.checkpoints.save(proof(lease), 1, b"1")
         await janitor_of(platform).run_once(0)
-        assert len(await platform.objects.names("checkpoints")) == 1
+        assert len(await platform.large_data.objects.names("checkpoints")) == 1
         await hand.report(hand.done(lease))
         await janitor_of(platform).run_once(0)
-        assert await platform.objects.names("checkpoints") == []
+        assert await platform.large_data.objects.names("checkpoints") == []
 
 
 async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
@@ -75,12 +75,12 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         upload = object_name("uploads", ObjectScope(today, tenant.id, "abc"), "body")
         unclaimed = object_name("uploads", ObjectScope(two_days_ago, tenant.id, "def"), "body")
         for name in (needed, recent, litter, upload, unclaimed):
-            await platform.objects.put(name, b"{}")
+            await platform.large_data.objects.put(name, b"{}")
         half = tmp_path / "objects" / ".parts" / "half"
         half.write_bytes(b"what a crash left")
         os.utime(half, ((now - timedelta(hours=3)).timestamp(),) * 2)
         await janitor_of(platform).run_once(0)
-        assert set(await platform.objects.names("")) == {needed, recent, upload, MARKER}
+        assert set(await platform.large_data.objects.names("")) == {needed, recent, upload, MARKER}
         assert list(half.parent.iterdir()) == []
 
 
@@ -106,17 +106,21 @@ async def test_nothing_of_a_job_goes_while_its_partition_is_on_its_way_out(
         needed = object_name("payloads", ObjectScope(day_of(old), job.tenant, job.id), "payload")
         upload = object_name("uploads", ObjectScope(day_of(old), job.tenant, "def"), "body")
         for name in (needed, upload):
-            await platform.objects.put(name, b"{}")
+            await platform.large_data.objects.put(name, b"{}")
         await partition_retirement.detach(connection, table, late=[])
         janitor = janitor_of(platform)
         await janitor.run_once(0)
-        assert set(await platform.objects.names("")) == {needed, MARKER}, "uploads go all the same"
+        assert set(await platform.large_data.objects.names("")) == {needed, MARKER}, (
+            "uploads go all the same"
+        )
         await partition_retirement.carry_missed(connection, table, range(100), old)
         await partition_retirement.drop(connection, table)
         litter = object_name("payloads", ObjectScope(day_of(old), job.tenant, GONE), "payload")
-        await platform.objects.put(litter, b"{}")
+        await platform.large_data.objects.put(litter, b"{}")
         await janitor.run_once(0)
-        assert set(await platform.objects.names("")) == {needed, MARKER}, "again on the same day"
+        assert set(await platform.large_data.objects.names("")) == {needed, MARKER}, (
+            "again on the same day"
+        )
 
 
 async def test_a_partition_stays_while_it_is_asked_whose_job_is_gone(database_url: str) -> None:

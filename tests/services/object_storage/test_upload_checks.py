@@ -60,7 +60,7 @@ class Eye:
     async def offload_large_payloads(self, platform: Platform, *uploads: str) -> list[object]:
         jobs = [new(upload=upload) for upload in uploads]
         return list(
-            await platform.large_payloads.offload_large_payloads(
+            await platform.large_data.payloads.offload_large_payloads(
                 TenantId(self.tenant), jobs, INLINE, self.look
             )
         )
@@ -77,7 +77,7 @@ def body_of(tenant: int, upload: str) -> str:
 async def uploaded(platform: Platform, tenant: int, number: int, body: bytes = b"{}") -> str:
     """As a bucket takes it: without us."""
     upload = upload_id(platform, number)
-    await platform.objects.put(body_of(tenant, upload), body)
+    await platform.large_data.objects.put(body_of(tenant, upload), body)
     return upload
 
 
@@ -93,9 +93,9 @@ async def test_neither_results_nor_payloads_wait_for_looks(platform: Platform) -
         looks.append(asyncio.create_task(eye.offload_large_payloads(platform, *uploads)))
     await until(lambda: sum(len(eye.looked_at) for eye in eyes) == LOOKS_MAX, SECONDS)
     async with asyncio.timeout(SECONDS):
-        await platform.large_payloads.keep_result(lease, b"x" * 2 * INLINE)
+        await platform.large_data.payloads.keep_result(lease, b"x" * 2 * INLINE)
         job = new(payload=b'{"x":"%b"}' % (b"x" * INLINE))
-        (kept,) = await platform.large_payloads.offload_large_payloads(
+        (kept,) = await platform.large_data.payloads.offload_large_payloads(
             tenant.id, [job], INLINE, eyes[0].look
         )
     assert isinstance(kept, NewJob)
@@ -171,7 +171,7 @@ async def test_what_changes_under_our_eyes_is_not_taken(platform: Platform) -> N
 
 
 async def test_what_came_by_way_of_us_and_is_another_now_is_damaged(platform: Platform) -> None:
-    made = await platform.uploads.new(TenantId(7), "key", "http://here")
+    made = await platform.large_data.uploads.new(TenantId(7), "key", "http://here")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"n":1}'
@@ -179,8 +179,8 @@ async def test_what_came_by_way_of_us_and_is_another_now_is_damaged(platform: Pl
     query = dict(pair.split("=") for pair in made.url.partition("?")[2].split("&"))
     expires, signature = int(query["expires"]), query["signature"]
     address = Address(TenantId(7), "key", made.id, expires, signature)
-    await platform.uploads.take(address, 7, pieces())
-    path = Path(platform.objects.address, body_of(7, made.id))
+    await platform.large_data.uploads.take(address, 7, pieces())
+    path = Path(platform.large_data.objects.address, body_of(7, made.id))
     replace_with(path, b'{"n":2}')
     eye = Eye(7)
     (answer,) = await eye.offload_large_payloads(platform, made.id)
@@ -205,7 +205,7 @@ async def test_a_batch_that_cannot_be_kept_leaves_nothing(platform: Platform) ->
 
     jobs = [new(upload=good), new(upload=bad)]
     with pytest.raises(OSError, match="of whatever kind"):
-        await platform.large_payloads.offload_large_payloads(TenantId(7), jobs, INLINE, look)
+        await platform.large_data.payloads.offload_large_payloads(TenantId(7), jobs, INLINE, look)
     assert payloads(platform) == []
 
 
@@ -217,4 +217,4 @@ def replace_with(path: Path, body: bytes) -> None:
 
 
 def payloads(platform: Platform) -> list[Path]:
-    return list(Path(platform.objects.address).glob("payloads/*/7/*/payload"))
+    return list(Path(platform.large_data.objects.address).glob("payloads/*/7/*/payload"))

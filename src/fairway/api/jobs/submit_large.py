@@ -45,17 +45,17 @@ async def submit_large(
 
     platform.submissions.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
-    found = await platform.large_payloads.offload_large_payloads(
+    found = await platform.large_data.payloads.offload_large_payloads(
         tenant.id, jobs, inline_max, look_for
     )
     kept = [one for one in found if isinstance(one, NewJob)]
     try:
         platform.revocation.check(key_id)  # a look may take minutes
     except Forbidden:
-        await platform.large_payloads.drop(kept)
+        await platform.large_data.payloads.drop(kept)
         raise
     verdicts = await platform.submissions.submit(tenant, kept, is_admitted=True) if kept else []
-    await platform.large_payloads.settle(kept, verdicts)
+    await platform.large_data.payloads.settle(kept, verdicts)
     rest = iter(verdicts)
     return [next(rest) if isinstance(one, NewJob) else one for one in found]
 

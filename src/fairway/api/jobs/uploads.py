@@ -76,7 +76,9 @@ async def new_upload(request: Request, platform: Platform, tenant: Tenant) -> Re
     submitted with it. It is checked when its first job is submitted, and no more after that; one
     of up to 8 MB and 100 000 values also against the schema of its type.
     """
-    upload = await platform.uploads.new(tenant.id, caller_of(request).key_id, platform.settings.url)
+    upload = await platform.large_data.uploads.new(
+        tenant.id, caller_of(request).key_id, platform.settings.url
+    )
     made = UploadMade(
         id=upload.id,
         url=upload.url,
@@ -96,7 +98,7 @@ async def put_upload(request: Request) -> Response:
         address = _address(request)
         await _check_key(platform, address)
         async with platform.revocation.held(address.key_id):
-            await platform.uploads.take(address, declared, pieces)
+            await platform.large_data.uploads.take(address, declared, pieces)
     except FairwayError as error:
         status, body, headers = problem_reply(error)
         fields = {name.decode(): value.decode() for name, value in headers}
@@ -107,7 +109,9 @@ async def put_upload(request: Request) -> Response:
 
 
 async def _check_key(platform: Platform, address: Address) -> None:
-    platform.uploads.check(address)  # first: only who has a signed address may ask the store
+    platform.large_data.uploads.check(
+        address
+    )  # first: only who has a signed address may ask the store
     if not await platform.directory.is_valid(address.key_id):
         raise Forbidden("The API key that asked for this address was revoked; ask with another.")
 
@@ -215,7 +219,7 @@ class Download(Response):
                 raise ClientGone from error
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reading = await self._platform.large_payloads.read(self._text)
+        reading = await self._platform.large_data.payloads.read(self._text)
         async with aclosing(_until_broken(reading.pieces)) as pieces:
             reply = StreamingResponse(
                 pieces,

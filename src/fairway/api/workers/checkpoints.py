@@ -72,7 +72,7 @@ async def save_checkpoint(request: Request, platform: Platform, principal: Princ
     """
     is_small, owner = _is_small(request), _owner(request, principal)
     counted = (platform.bodies.checkpoints, owner) if is_small else None  # large ones have places
-    async with platform.checkpoints.transfers.held(owner, is_small=is_small):
+    async with platform.large_data.checkpoints.transfers.held(owner, is_small=is_small):
         limit = platform.settings.checkpoint_bytes_max
         receive: Receive = Paced(request.receive, SAVE_SECONDS_MAX)
         if not is_small:
@@ -82,9 +82,11 @@ async def save_checkpoint(request: Request, platform: Platform, principal: Princ
         wanted = await _wanted(platform, principal, body)
         proof = _proof(platform, principal, wanted)
         if not is_small and not receive.has_judged:
-            await platform.checkpoints.check_lease(proof)
+            await platform.large_data.checkpoints.check_lease(proof)
         await _look_at(platform, principal, wanted.state)
-        saved = await platform.checkpoints.save(proof, wanted.number, bytes(wanted.state))
+        saved = await platform.large_data.checkpoints.save(
+            proof, wanted.number, bytes(wanted.state)
+        )
     size_bytes = saved.facts.size_bytes
     return json_reply(
         wire.CheckpointSaved(number=saved.number, size_bytes=size_bytes, saved_at=saved.saved_at),
@@ -138,8 +140,8 @@ async def load_checkpoint(request: Request, platform: Platform, principal: Princ
     query = request.query_params
     tenant = tenant_of_lease(platform, principal, query.get("tenant", ""))
     job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))
-    async with platform.checkpoints.transfers.held(_owner(request, principal)):
-        found = await platform.checkpoints.load(tenant, job, epoch)
+    async with platform.large_data.checkpoints.transfers.held(_owner(request, principal)):
+        found = await platform.large_data.checkpoints.load(tenant, job, epoch)
     if found is None:
         raise NotFound("The job has no checkpoint: it begins at the beginning.")
     saved = found.saved
@@ -176,7 +178,7 @@ class _Judged:
             if head is not None:
                 self.has_judged = True
                 proof = _proof(self._platform, self._principal, head)
-                await self._platform.checkpoints.check_lease(proof)
+                await self._platform.large_data.checkpoints.check_lease(proof)
         return message
 
 

@@ -89,7 +89,7 @@ async def serve(
     """Run a server until `stopping` is set. `ready` is called once it accepts work."""
     peers = Peers()
     platform = await Platform.prepare(dsn, settings, SystemClock(), peers.ask_runs, scheduler)
-    await platform.storage_binding.begin()
+    await platform.large_data.binding.begin()
     await platform.start()
     api = Api(platform, peers)
     limits = GateLimits(
