@@ -73,10 +73,11 @@ document.addEventListener('visibilitychange', () => {
   }
 });
 
-/** Forgets what was seen, for the next who signs in. */
+/** Forgets what was seen, for the next who signs in; whoever looks already sees theirs. */
 export function endLive(): void {
   close();
   live.set({ overview: undefined, state: 'connecting', past: [] });
+  open();
 }
 
 export function useLive(): Live {

@@ -1,0 +1,61 @@
+"""What comes late, or from another tab: nobody sees or does anything under a wrong name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+from tests.api.house import House
+
+pytestmark = pytest.mark.slow
+
+
+def sign_in(page: Page, key: str) -> None:
+    page.goto("/ui/sign-in")
+    page.get_by_label("API key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def test_who_signs_in_in_another_tab_is_signed_in_in_all(page: Page, house: House) -> None:
+    (first, first_key), (second, second_key) = house.new_tenant(), house.new_tenant()
+    sign_in(page, first_key)
+    expect(page.locator(".bar-tenant")).to_have_text(first)
+    other = page.context.new_page()
+    sign_in(other, second_key)
+    expect(page.locator(".bar-tenant")).to_have_text(second)
+    other.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_who_could_not_be_signed_out_hears_so(page: Page, house: House) -> None:
+    sign_in(page, house.operator_key)
+
+    def fail(route: Route) -> None:
+        if route.request.method == "DELETE":
+            route.abort()
+        else:
+            route.fallback()
+
+    page.route("**/session", fail)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are still signed in.")).to_be_visible()
+    page.unroute("**/session")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_enter_picks_what_was_typed_and_not_what_was_listed_before(
+    page: Page, house: House
+) -> None:
+    first, *_, wanted = sorted(house.new_tenant()[0] for _ in range(4))
+    sign_in(page, house.operator_key)
+    page.goto("/ui/jobs")
+    box = page.get_by_role("combobox", name="Tenant").first
+    box.click()
+    expect(page.get_by_role("option").first).to_be_visible()
+    assert first < wanted
+    box.fill(wanted)
+    box.press("Enter")
+    expect(page).to_have_url(re.compile(f"tenant={re.escape(wanted)}$"))
