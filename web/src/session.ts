@@ -31,12 +31,17 @@ credentials.onLost = () => {
   if (sessionStore.get()) keep(null);
 };
 
+/** Also asked when something hints that it is another's, or over; a server that is away ends none. */
 export async function loadSession(): Promise<void> {
+  const before = sessionStore.get();
+  let found: Session | null = null;
   try {
-    keep(await request<Session>('GET', '/session', undefined, { tenant: null }));
-  } catch {
-    keep(null);
+    found = await request<Session>('GET', '/session', undefined, { tenant: null });
+  } catch (error) {
+    if (before && !(error instanceof ApiError && error.status === 401)) return;
   }
+  const isLate = sessionStore.get() !== before; // somebody signed in or out meanwhile
+  if (!isLate && (before === undefined || found?.csrf !== before?.csrf)) keep(found);
 }
 
 /** With a key, or with the code of a one-time link. */
