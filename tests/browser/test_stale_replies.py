@@ -74,3 +74,24 @@ def test_enter_picks_what_was_typed_and_not_what_was_listed_before(
     box.press("Enter")
     picked = re.compile(f"tenant={re.escape(wanted)}$")
     expect(page).to_have_url(picked, timeout=PATIENCE_MS)
+
+
+def test_a_list_below_the_pointer_is_held_and_not_shown_for_another_filter(
+    page: Page, house: House
+) -> None:
+    _, key = house.new_tenant()
+    shown = {"authorization": f"Bearer {key}"}
+    with httpx2.Client(base_url=house.url, headers=shown, verify=NO_TLS) as tenant:
+        for kind in ("one.kind", "other.kind"):
+            assert tenant.post("/v1/jobs", json={"type": kind}).status_code == 202
+    sign_in(page, key)
+    page.goto("/ui/jobs?type=one.kind")
+    rows = page.get_by_role("table").get_by_text(re.compile("kind"))
+    expect(rows).to_have_text(["one.kind"], timeout=PATIENCE_MS)
+    rows.hover()
+    expect(page.get_by_text("held while you point")).to_be_visible(timeout=PATIENCE_MS)
+    page.evaluate(
+        "history.pushState(null, '', '/ui/jobs?type=other.kind');"
+        "dispatchEvent(new PopStateEvent('popstate'))"  # as the button back does
+    )
+    expect(rows).to_have_text(["other.kind"], timeout=PATIENCE_MS)
