@@ -49,6 +49,7 @@ export async function request<T>(
   const headers: Record<string, string> = { Accept: 'application/json', ...options.headers };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (method !== 'GET' && credentials.csrf) headers['X-Fairway-Csrf'] = credentials.csrf;
+  const session = credentials.csrf;
   const tenant = options.tenant === undefined ? tenantOfPage() : options.tenant;
   if (tenant !== null && credentials.isOperator) headers['Fairway-Tenant'] = tenant;
   const response = await sent(path, {
@@ -59,7 +60,11 @@ export async function request<T>(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
-  if (!response.ok) throw await refusal(response, path);
+  if (!response.ok) {
+    const isLost = response.status === 401 && !path.startsWith('/session');
+    if (isLost && session === credentials.csrf) credentials.onLost(); // not one that came since
+    throw await refusal(response);
+  }
   const text = await response.text();
   return (text ? JSON.parse(text) : undefined) as T;
 }
@@ -78,7 +83,7 @@ async function sent(path: string, init: RequestInit): Promise<Response> {
   }
 }
 
-async function refusal(response: Response, path: string): Promise<ApiError> {
+async function refusal(response: Response): Promise<ApiError> {
   let problem: Partial<{
     code: string;
     title: string;
@@ -92,7 +97,6 @@ async function refusal(response: Response, path: string): Promise<ApiError> {
   } catch {
     // A proxy in between answers as it likes.
   }
-  if (response.status === 401 && !path.startsWith('/session')) credentials.onLost();
   return new ApiError(
     response.status,
     problem.code ?? `HTTP_${response.status}`,

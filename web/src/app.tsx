@@ -66,9 +66,7 @@ setTenantPaths((path) => find(operatorRoutes, path) === null && find(tenantRoute
 export function App(): JSX.Element {
   const session = useStore(sessionStore);
   const { path } = useLocation();
-  useEffect(() => {
-    if (session === null) endLive();
-  }, [session === null]);
+  useEffect(() => endLive, [session?.csrf]);
   if (session === undefined) {
     return (
       <main class="alone">
@@ -77,7 +75,7 @@ export function App(): JSX.Element {
     );
   }
   if (session === null || path === '/ui/sign-in') return <SignInPage />;
-  return <Shell session={session} />;
+  return <Shell key={session.csrf} session={session} />; // nothing of another's stays
 }
 
 function Shell({ session }: { session: Session }): JSX.Element {

@@ -4,6 +4,7 @@
  */
 import { useEffect } from 'preact/hooks';
 
+import { loadSession } from './session';
 import { Store, useStore } from './store';
 import type { Overview } from './types';
 
@@ -53,6 +54,7 @@ function lose(): void {
   close();
   live.set({ ...live.get(), state: 'lost' });
   const wait = WAIT_MS[Math.min(failures, WAIT_MS.length - 1)] ?? 30_000;
+  if (failures > 0) void loadSession(); // a stream does not say that it is refused
   failures += 1;
   retry = setTimeout(open, wait * (0.75 + Math.random() / 2)); // not all tabs at once
 }
@@ -73,10 +75,11 @@ document.addEventListener('visibilitychange', () => {
   }
 });
 
-/** Forgets what was seen, for the next who signs in. */
+/** Forgets what was seen, for the next who signs in; whoever looks already sees theirs. */
 export function endLive(): void {
   close();
   live.set({ overview: undefined, state: 'connecting', past: [] });
+  open();
 }
 
 export function useLive(): Live {

@@ -1,5 +1,5 @@
 /** Who is signed in, and what they may do. The cookie itself is never seen by this code. */
-import { credentials, request } from './api';
+import { ApiError, credentials, request } from './api';
 import { pickedTenant, useLocation } from './router';
 import { Store, useStore } from './store';
 
@@ -23,29 +23,42 @@ function keep(session: Session | null): void {
   sessionStore.set(session);
 }
 
+/** Tabs share the cookie: who signs in or out in one has done so in all of them. */
+const otherTabs = new BroadcastChannel('fairway-session');
+otherTabs.onmessage = () => void loadSession();
+
 credentials.onLost = () => {
   if (sessionStore.get()) keep(null);
 };
 
+/** Also asked when something hints that it is another's, or over; a server that is away ends none. */
 export async function loadSession(): Promise<void> {
+  const before = sessionStore.get();
+  let found: Session | null = null;
   try {
-    keep(await request<Session>('GET', '/session', undefined, { tenant: null }));
-  } catch {
-    keep(null);
+    found = await request<Session>('GET', '/session', undefined, { tenant: null });
+  } catch (error) {
+    if (before && !(error instanceof ApiError && error.status === 401)) return;
   }
+  const isLate = sessionStore.get() !== before; // somebody signed in or out meanwhile
+  if (!isLate && (before === undefined || found?.csrf !== before?.csrf)) keep(found);
 }
 
 /** With a key, or with the code of a one-time link. */
 export async function signIn(by: { key: string } | { code: string }): Promise<void> {
   keep(await request<Session>('POST', '/session', by, { tenant: null }));
+  otherTabs.postMessage('in');
 }
 
+/** Throws when the server did not hear of it: the cookie still opens everything then. */
 export async function signOut(): Promise<void> {
   try {
     await request('DELETE', '/session', undefined, { tenant: null });
-  } finally {
-    keep(null);
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 401)) throw error;
   }
+  keep(null);
+  otherTabs.postMessage('out');
 }
 
 /** Pages are shown to those signed in only, so there is one. */

@@ -295,3 +295,26 @@ async def test_a_link_that_is_too_old_opens_nothing(
     house.inside(age)
     reply = await nobody.post("/session", json={"code": code})
     assert "make a new one" in problem(reply, 401, "UNAUTHENTICATED")["detail"]
+
+
+@pytest.mark.parametrize("how", ["out", "out elsewhere", "late"])
+async def test_a_stream_ends_with_its_session(house: House, how: str) -> None:
+    async with signed_in(house, house.operator_key) as browser, house.caller() as other:
+        other.cookies.update(browser.cookies)
+        async with asyncio.timeout(PATIENCE_SECONDS), other.stream("GET", "/v1/live") as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == "retry: 2000"
+            if how == "out":
+                assert (await browser.delete("/session")).status_code == 204
+            else:
+                change = "DELETE FROM" if how == "out elsewhere" else "UPDATE"
+                value = "" if how == "out elsewhere" else "SET expires_at = now()"
+                connection = await asyncpg.connect(house.dsn)
+                await connection.execute(
+                    f"{change} sign_ins {value} WHERE token_hash = $1",
+                    token_hash(other.cookies["fairway_session"]),
+                )
+                await connection.close()
+            async for _ in lines:  # to its end, which the server makes
+                pass
+        problem(await other.get("/v1/overview"), 401, "UNAUTHENTICATED")

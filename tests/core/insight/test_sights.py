@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties import tried
 
-from fairway.core.ids import PoolId
+from fairway.core.ids import PoolId, ShardId
 from fairway.core.insight.activity import JobCounts
 from fairway.core.insight.health import drain_seconds, health_of, is_near_knee
 from fairway.core.insight.rates import RateWindow
@@ -19,6 +19,7 @@ from fairway.core.insight.sight import (
     ShareSight,
     fresh,
     joined,
+    standing,
 )
 
 whole_rates = st.fixed_dictionaries({name: st.integers(0, 9).map(float) for name in RATES})
@@ -140,3 +141,17 @@ def test_rates_are_what_came_over_the_time_in_which_it_came(
     most = max(came / (pause_us / 1e6) for pause_us, came in steps)
     assert 0 <= found.rates["accepted"] <= most * 1.001
     assert sum(found.pickup) <= counts.accepted
+
+
+def owner(at_ms: int, *shards: int) -> ServerSight:
+    return ServerSight(at_ms=at_ms, pools=[], shards=[ShardId(one) for one in shards])
+
+
+def test_what_was_said_before_all_of_it_was_taken_over_does_not_hold() -> None:
+    old, new, other = owner(1000, 0, 1), owner(2000, 0, 1, 2), owner(1500, 3)
+    assert standing([old, new, other]) == [new, other]
+    assert standing([old, owner(1900, 0), owner(1800, 1)])[-1].at_ms == 1800, "by several"
+    part = owner(2000, 1)
+    assert standing([old, part]) == [part, old], "some of it is nobody else's"
+    nobody = owner(500)
+    assert standing([new, nobody]) == [new, nobody], "who owns nothing has workers, maybe"

@@ -18,11 +18,13 @@ from fairway.sdk.client.batch_calls import (
     AT_ONCE,
     SLICE_JOBS,
     SLICE_JOBS_MAX,
+    BatchCalls,
     Failed,
     in_slices,
     sent,
 )
 from fairway.wire.messages import BATCH_MAX, JobRequest
+from fairway.wire.unique import UniqueRequest
 from fairway.wire.value_count import BATCH_VALUES_MAX
 
 
@@ -79,6 +81,21 @@ async def test_answers_stand_in_the_order_of_the_jobs() -> None:
     assert [one for part in answers for one in part] == [str(n) for n in range(25)]
     assert door.most == AT_ONCE
     assert await sent([], door.send, AT_ONCE) == []
+
+
+@pytest.mark.parametrize("unique", [None, UniqueRequest(key="k", on_conflict="replace")])
+async def test_slices_of_unique_jobs_go_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, unique: UniqueRequest | None
+) -> None:
+    """Of debounced jobs the last call's arguments are run with, also where there are very many."""
+    transport: Any = None  # nothing is sent
+    door, calls, given_jobs = Door(), BatchCalls(transport), jobs(2 * SLICE_JOBS + 1)
+    monkeypatch.setattr(calls, "_part", door.send)
+    for one in given_jobs:
+        one.request.unique = unique
+    assert await calls.submit(given_jobs) == [one.idempotency_key for one in given_jobs]
+    assert door.places == [str(n * SLICE_JOBS) for n in range(3)]
+    assert door.most == (AT_ONCE if unique is None else 1)
 
 
 async def test_a_slice_that_fails_keeps_back_those_that_have_not_set_out() -> None:

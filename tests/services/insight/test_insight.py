@@ -12,6 +12,7 @@ from tests.services.platform_room import (
     kill,
     new,
     open_pair,
+    owns_all,
     stopped,
     submit,
 )
@@ -135,4 +136,31 @@ async def test_every_server_shows_the_whole_platform(database_url: str) -> None:
         assert standby.insight.board.servers == 2
     finally:
         await kill(owner)
+        await stopped(standby)
+
+
+async def test_what_is_handed_over_is_not_told_of_twice(database_url: str) -> None:
+    owner, standby = await open_pair(database_url)
+    tenant = await add_tenant(owner)
+    await submit(owner, tenant, *[new()] * 3)
+    await until_it_holds(lambda: owner.dispatcher.depth_of(tenant.id) == 3)
+    await looked(owner)
+    for one in (owner, standby):
+        await one.loops["minutes"].stop()  # no minute ends but by the owner's last word
+        await one.insight.board.run_once(0)
+    await stopped(owner)
+    try:
+        await until_it_holds(lambda: owns_all(standby))
+        await until_it_holds(lambda: standby.dispatcher.depth_of(tenant.id) == 3)
+        assert (await pool_of(standby)).queued == 3
+        seen = standby.insight.board.seen
+        assert seen is not None
+        assert seen.shards_owned == standby.cluster.shard_count
+        assert standby.insight.board.servers == 1
+        now, hour = standby.store_clock.now(), timedelta(hours=1)
+        wish = HistoryWish(LineKind.POOL, TenantId(0), "short", now - hour, now + hour, "minute")
+        columns = (await standby.insight.history.read(wish, None)).columns
+        assert sum(value or 0 for value in columns["accepted"]) == 3
+        assert set(columns["queued"]) == {None}, "the next owner tells"
+    finally:
         await stopped(standby)

@@ -78,7 +78,7 @@ async def test_whoever_waits_under_a_key_is_stopped_and_nobody_else(platform: Pl
     assert not waits[2].done()
     waits[2].cancel()
     await asyncio.wait(waits)
-    assert platform.revocation._held == {}
+    assert platform.revocation._held.names() == set()
 
 
 async def test_a_wait_that_ends_by_itself_is_no_revocation(platform: Platform) -> None:
@@ -90,7 +90,7 @@ async def test_a_wait_that_ends_by_itself_is_no_revocation(platform: Platform) -
             raise ZeroDivisionError
     async with platform.revocation.held("a"):
         pass
-    assert platform.revocation._held == {}
+    assert platform.revocation._held.names() == set()
     await platform.revocation.revoked({"a"})  # nobody is there
 
 

@@ -1,9 +1,11 @@
 /** Who is signed in, the theme, and the way out. */
 import type { JSX } from 'preact';
 
+import { asApiError } from '../api';
 import { signOut, type Session } from '../session';
 import { chooseTheme, useThemeChoice, type Choice } from '../theme';
 import { Icon, type IconName } from './icon';
+import { toast } from './toast';
 
 const NEXT: Record<Choice, Choice> = { system: 'light', light: 'dark', dark: 'system' };
 const SIGNS: Record<Choice, IconName> = { system: 'screen', light: 'sun', dark: 'moon' };
@@ -29,6 +31,14 @@ export function ThemeButton(): JSX.Element {
   );
 }
 
+async function leave(): Promise<void> {
+  try {
+    await signOut();
+  } catch (error) {
+    toast(`You are still signed in. ${asApiError(error).message}`, 'bad');
+  }
+}
+
 export function Account({ session }: { session: Session }): JSX.Element {
   const who = session.name || (session.scope === 'operator' ? 'Operator' : 'Key');
   return (
@@ -42,7 +52,7 @@ export function Account({ session }: { session: Session }): JSX.Element {
         class="bar-button"
         title="Sign out"
         aria-label="Sign out"
-        onClick={() => void signOut()}
+        onClick={() => void leave()}
       >
         <Icon name="leave" />
       </button>

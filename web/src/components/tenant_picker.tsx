@@ -18,6 +18,7 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
   const picked = useLocation().query.get('tenant') ?? '';
   const [text, setText] = useState<string | null>(null); // null: shut
   const [at, setAt] = useState(0);
+  const [isEntered, setEntered] = useState(false);
   const asked = useSettled(text ?? '');
   const found = useLoad<TenantPage>(
     text === null ? null : withQuery('/v1/tenants', { q: asked, limit: SHOWN }),
@@ -27,6 +28,7 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
   const id = useId();
   const names = (found.data?.tenants ?? []).map((one) => one.name);
   const isOpen = text !== null;
+  const isAnswered = text === asked && found.data !== undefined; // for what the box says now
   const pick = (name: string | null): void => {
     setText(null);
     (props.onPick ?? ((chosen) => setQuery({ tenant: chosen })))(name);
@@ -34,7 +36,7 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Escape') setText(null);
-    else if (event.key === 'Enter' && isOpen && names[at] !== undefined) pick(names[at] ?? null);
+    else if (event.key === 'Enter' && isOpen) setEntered(true);
     else if (event.key === 'ArrowDown') {
       if (isOpen) setAt(Math.min(at + 1, names.length - 1));
       else setText('');
@@ -42,6 +44,11 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
     else return;
     event.preventDefault();
   };
+  useEffect(() => {
+    if (!isEntered || (isOpen && !isAnswered)) return; // the list is of what was typed before
+    setEntered(false);
+    if (isOpen && names[at] !== undefined) pick(names[at] ?? null);
+  });
   return (
     <div class={`picker${props.isLarge ? ' picker-large' : ''}`}>
       <Icon name="tenants" />
@@ -66,6 +73,7 @@ export function TenantPicker(props: TenantPickerProps): JSX.Element {
         onInput={(event) => {
           setText(event.currentTarget.value.trim().toLowerCase());
           setAt(0);
+          setEntered(false);
         }}
         onKeyDown={onKey}
       />

@@ -1,6 +1,7 @@
 """A stream of server-sent events.
 
-It ends with its key: who comes back with one that was revoked is refused.
+It ends with its key, and with the session by whose cookie it was asked for: who comes back is
+refused.
 
 A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
 a library's took five, and its remains held up everybody's requests.
@@ -9,9 +10,11 @@ a library's took five, and its remains held up everybody's requests.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.responses import Response
 
+from fairway.api.auth import SESSION, CookieSession
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.core.errors import Forbidden
 from fairway.core.ids import TenantId
@@ -39,6 +42,10 @@ class EventStream(Response):
         """All that there is to say, until the end."""
         raise NotImplementedError
 
+    def _session(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        session: CookieSession | None = scope.get(SESSION)
+        return nullcontext() if session is None else self._platform.sign_ins.held(session.token)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._platform.waiting.slot("streams", self._tenant):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -46,10 +53,10 @@ class EventStream(Response):
             leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
             both = (telling, leaving)
             try:
-                async with self._platform.revocation.held(self._key_id):
+                async with self._platform.revocation.held(self._key_id), self._session(scope):
                     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             except Forbidden:
-                pass  # the key was revoked: who comes back with it hears so
+                pass  # the key was revoked, or who signed in is out: who comes back hears so
             finally:
                 for task in both:
                     task.cancel()

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
 
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
@@ -72,6 +72,7 @@ class ServerSight(Struct, frozen=True, kw_only=True):
     workers_live: int = 0
     workers_draining: int = 0
     shards_owned: int = 0
+    shards: list[ShardId] = []  # which those are; a server of the version before does not say
     restraints: dict[str, int] = {}
     promoter_lag_ms: int = 0  # how long the oldest due job waits to be queued
     leases_lost: int = 0  # with workers that died or fell silent, in the last minutes
@@ -79,6 +80,18 @@ class ServerSight(Struct, frozen=True, kw_only=True):
 
 def fresh(sights: Iterable[ServerSight], now_ms: int) -> list[ServerSight]:
     return [one for one in sights if now_ms - one.at_ms <= TOLD_MS_MAX]
+
+
+def standing(sights: Iterable[ServerSight]) -> list[ServerSight]:
+    """Those that still hold: what a server said before others took over all that it owned would
+    count the same jobs twice."""
+    taken: set[ShardId] = set()
+    found: list[ServerSight] = []
+    for sight in sorted(sights, key=lambda one: -one.at_ms):
+        if not sight.shards or not taken.issuperset(sight.shards):
+            found.append(sight)
+            taken.update(sight.shards)
+    return found
 
 
 def joined(sights: Sequence[ServerSight]) -> ServerSight:
@@ -94,6 +107,7 @@ def joined(sights: Sequence[ServerSight]) -> ServerSight:
         workers_live=sum(sight.workers_live for sight in sights),
         workers_draining=sum(sight.workers_draining for sight in sights),
         shards_owned=sum(sight.shards_owned for sight in sights),
+        shards=sorted({shard for sight in sights for shard in sight.shards}),
         restraints=_added([sight.restraints for sight in sights]),
         promoter_lag_ms=max(sight.promoter_lag_ms for sight in sights),
         leases_lost=sum(sight.leases_lost for sight in sights),

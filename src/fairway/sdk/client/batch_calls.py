@@ -2,7 +2,8 @@
 
 While the store writes one slice the server reads the next: a slice alone would have each wait for
 the other. Every slice has keys, so it can be sent again after a lost reply. Answers stand in the
-order of the jobs; in which order slices are accepted is not said.
+order of the jobs. In which order slices are accepted is not said, but for unique jobs: of those
+with one key the first or the last call counts, so their slices go one after the other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class BatchCalls:
     async def submit(self, submissions: list[Submission]) -> list[Answer]:
         """One answer a job. A slice that fails keeps back those that have not set out; when
         nothing was accepted, its error is raised."""
-        return await self._parts(list(in_slices(submissions)), AT_ONCE)
+        is_unique = any(one.request.unique is not None for one in submissions)
+        return await self._parts(list(in_slices(submissions)), 1 if is_unique else AT_ONCE)
 
     async def _parts(self, slices: list[list[Submission]], at_once: int) -> list[Answer]:
         answers = await sent(slices, self._part, at_once)

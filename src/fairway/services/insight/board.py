@@ -12,7 +12,7 @@ import msgspec
 
 from fairway.core.errors import Unavailable
 from fairway.core.insight.look import Look
-from fairway.core.insight.sight import ServerSight, fresh, joined
+from fairway.core.insight.sight import ServerSight, fresh, joined, standing
 from fairway.runtime.telemetry import logger
 from fairway.services.insight.observer import Observer
 from fairway.services.store_clock import StoreClock
@@ -50,8 +50,8 @@ class Board:
         await self._observer.look(look)
         if (own := self._observer.sight) is None:
             return
-        others = fresh(self._others, self._clock.unix_ms())
-        self.seen, self.servers = joined([own, *others]), 1 + len(others)
+        sights = standing([own, *fresh(self._others, self._clock.unix_ms())])
+        self.seen, self.servers = joined(sights), len(sights)
         self._wake()
 
     def close(self) -> None:

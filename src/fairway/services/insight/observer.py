@@ -64,13 +64,15 @@ class Observer:
         pools = list(self._dispatcher.pools.by_name.values())
         shares = await self._shares(look)
         sessions = [one for one in self._dispatcher.all_sessions() if one.greeted]
+        owned = self._dispatcher.open_shards()
         self.sight = ServerSight(
             at_ms=self._clock.unix_ms(),
             pools=[self._pool(pool, look) for pool in pools],
             shares=largest_first(shares)[:SHARES_MAX],
             workers_live=len(sessions),
             workers_draining=sum(one.draining or one.drain_asked for one in sessions),
-            shards_owned=len(self._dispatcher.open_shards()),
+            shards_owned=len(owned),
+            shards=owned,
             restraints=dict(look.restraints),
             promoter_lag_ms=round(value_of(self._metrics.oldest_due) * 1000),
             leases_lost=round(self._lost.grown(value_of(self._metrics.lost), self._clock.now_us())),

@@ -2,8 +2,9 @@
 
 Sessions are in the store, so every server knows them; those that were shown here are kept in
 memory and asked about together every few seconds. A session opens what its key does, for as long as
-the key does and twelve hours at most. A link opens one session, once, within minutes. Wrong tokens
-are guesses, counted by address like wrong keys. Keys of workers open none.
+the key does and twelve hours at most; what still goes on under it then is cut short. A link opens
+one session, once, within minutes. Wrong tokens are guesses, counted by address like wrong keys.
+Keys of workers open none.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fairway.core.sign_in import (
 )
 from fairway.runtime.random_ids import sign_in_token
 from fairway.services.backpressure.key_guesses import too_many
+from fairway.services.cut_short import CutShort, GoingOn
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.principal import Principal
 from fairway.services.registry.tenants_and_keys import Directory
@@ -70,17 +72,18 @@ class SignIns:
         self._audit_log = audit_log
         self._check = check  # raises when the key of this id opens nothing any more
         self._known: dict[bytes, SignedIn] = {}
+        self._held: GoingOn[bytes] = GoingOn()
         self._one_asks = asyncio.Lock()  # however many sign in, one connection is theirs
         self._waiting = 0
 
     async def run_once(self, now_us: int) -> float:
         """A loop: what ended elsewhere, or with its key, is forgotten here."""
-        asked = list(self._known)
+        asked = {*self._known, *self._held.names()}
         if asked:
             async with self._database.background() as connection:
-                living = await store.living_sessions(connection, asked)
-            for ended in set(asked) - living:
-                self._known.pop(ended, None)
+                living = await store.living_sessions(connection, list(asked))
+            for ended in asked - living:
+                self._forget(ended)
         return REFRESH_SECONDS
 
     # -- sessions ----------------------------------------------------------------------------
@@ -96,6 +99,19 @@ class SignIns:
             return None
         self._check(found.principal.key_id)  # at once, where it was revoked or suspended here
         return found
+
+    @asynccontextmanager
+    async def held(self, token: str) -> AsyncIterator[None]:
+        """Go on under a session. Raises out of the middle of it when that is over."""
+        try:
+            async with self._held.under(token_hash(token)):
+                yield
+        except CutShort:
+            raise Forbidden("This session is over.", code="UNAUTHENTICATED") from None
+
+    def _forget(self, shown: bytes) -> None:
+        self._known.pop(shown, None)
+        self._held.cut_short(shown)
 
     async def _look_up(self, shown: bytes, address: str) -> SignedIn | None:
         self._refuse_guessers(address)
@@ -131,7 +147,7 @@ class SignIns:
         shown = token_hash(token)
         async with self._asking() as connection:
             await store.end_session(connection, shown)
-        self._known.pop(shown, None)
+        self._forget(shown)
 
     # -- links -------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ a suspended tenant are refused for as long as that lasts (`suspensions.py`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Never
@@ -18,6 +17,7 @@ from fairway.core.errors import Forbidden
 from fairway.core.tenant import TENANT_SUSPENDED
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
+from fairway.services.cut_short import CutShort, GoingOn
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Session
 from fairway.services.workers.lost_leases import lose_in_parts
@@ -32,7 +32,7 @@ class Revocation:
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
         self._clock = clock
-        self._held: dict[str, set[asyncio.Timeout]] = {}  # key id → what waits under it
+        self._held: GoingOn[str] = GoingOn()  # by the ids of keys
         self._told_us: dict[str, int] = {}  # ids of keys that are not valid → when we last heard so
         self._suspended: dict[str, str] = {}  # ids of suspended tenants' keys → what they hear
 
@@ -49,19 +49,10 @@ class Revocation:
         """Wait under a key. Raises out of the middle of it when the key opens nothing any more."""
         self.check(key_id)
         try:
-            async with asyncio.timeout(None) as until:
-                waits = self._held.setdefault(key_id, set())
-                waits.add(until)
-                try:
-                    yield
-                finally:
-                    waits.discard(until)
-                    if not waits and self._held.get(key_id) is waits:
-                        del self._held[key_id]
-        except TimeoutError:
-            if until.expired():
-                self._refuse(key_id)
-            raise
+            async with self._held.under(key_id):
+                yield
+        except CutShort:
+            self._refuse(key_id)
 
     def _refuse(self, key_id: str) -> Never:
         self.check(key_id)
@@ -74,7 +65,7 @@ class Revocation:
         self._told_us = {key: at for key, at in self._told_us.items() if at > since_us}
         for key_id in key_ids:
             self._told_us[key_id] = now_us
-            self._cut_short(key_id)
+            self._held.cut_short(key_id)
         for session in self._dispatcher.all_sessions():
             if session.opener in key_ids:
                 await self.end_session(session, key_revoked(), REVOKED)
@@ -83,15 +74,11 @@ class Revocation:
         """Ids of keys that are refused until `resumed`, and what each hears."""
         self._suspended.update(sentences)
         for key_id in sentences:
-            self._cut_short(key_id)
+            self._held.cut_short(key_id)
 
     def resumed(self, key_ids: Collection[str]) -> None:
         for key_id in key_ids:
             self._suspended.pop(key_id, None)
-
-    def _cut_short(self, key_id: str) -> None:
-        for until in self._held.pop(key_id, ()):
-            until.reschedule(0)  # in the past: it is over with the next turn of the loop
 
     async def end_session(self, session: Session, refusal: Forbidden, error: bytes) -> None:
         """A worker is shut out, with all that it runs."""

@@ -20,7 +20,7 @@ export function JobsPage(): JSX.Element {
   const isLive = wantsLive && !query.has('cursor'); // an older page stays where it is
   const path = withQuery('/v1/jobs', { ...filter, limit: PAGE, cursor: query.get('cursor') });
   const found = useLoad<JobList>(path, isLive ? { every: EVERY_MS } : {});
-  const { seen, isHeld, hold } = useHeld(found.data);
+  const { seen, isHeld, hold } = useHeld(path, found.data);
   const types = [...new Set((found.data?.jobs ?? []).map((job) => job.type))].sort();
   return (
     <Page
@@ -53,16 +53,17 @@ export function JobsPage(): JSX.Element {
   );
 }
 
-/** A list that does not move below the pointer: while it is held, what was seen stays. */
-function useHeld<T>(data: T | undefined): {
+/** A list that does not move below the pointer: while it is held, what was seen of a path stays. */
+function useHeld<T>(path: string, data: T | undefined): {
   seen: T | undefined;
   isHeld: boolean;
   hold: (isHeld: boolean) => void;
 } {
-  const last = useRef<T | undefined>(undefined);
+  const last = useRef<{ path: string; data: T | undefined }>({ path, data });
   const [isHeld, hold] = useState(false);
-  if (!isHeld || last.current === undefined) last.current = data;
-  return { seen: last.current, isHeld, hold };
+  const { path: of, data: seen } = last.current;
+  if (!isHeld || of !== path || seen === undefined) last.current = { path, data };
+  return { seen: last.current.data, isHeld, hold };
 }
 
 /** Pages by their place in the list, which new jobs above it do not move. */

@@ -68,7 +68,12 @@ export function BulkBar(props: { acts: Act[]; filter: BulkFilter }): JSX.Element
         </Button>
       ))}
       {asked && (
-        <BulkDialog act={asked} filter={props.filter} onClose={() => setAsked(undefined)} />
+        <BulkDialog
+          key={JSON.stringify(props.filter)} // another filter is counted anew
+          act={asked}
+          filter={props.filter}
+          onClose={() => setAsked(undefined)}
+        />
       )}
     </Row>
   );
