@@ -18,7 +18,7 @@ from fairway.services.platform import Platform
 
 WELL, TRIED_AGAIN, DEAD, LEFT = 7, 3, 2, 4
 #: What `/metrics` calls them, and with which label; accepted and succeeded are of all pools.
-METRICS = {
+METRICS: dict[str, tuple[str, dict[str, str] | str]] = {
     "accepted": ("fairway_jobs_accepted_total", {}),
     "started": ("fairway_leases_granted_total", "pool"),
     "succeeded": ("fairway_outcomes_recorded_total", {"outcome": "succeeded"}),
