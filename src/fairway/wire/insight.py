@@ -69,11 +69,12 @@ class PlatformHealth(Struct, kw_only=True):
 
 
 class HeldJobs(Struct, kw_only=True):
-    """Jobs that wait and must not start: so many at least, of tenants of whom nothing can."""
+    """Jobs that wait for something else than a slot: so many at least."""
 
     paused: Annotated[int, doc("By a pause, or with their tenant.")]
     throttled: Annotated[int, doc("By a limit, a throttle or a spend cap.")]
     circuit: Annotated[int, doc("By an open circuit.")]
+    no_worker: Annotated[int, doc("Until a worker comes that runs their type.")]
 
 
 class PoolOverview(Struct, kw_only=True):

@@ -60,7 +60,7 @@ async def test_an_operator_sees_all_and_a_tenant_itself(
     assert pool["queued"] >= 3
     assert pool["slots"] >= 1
     assert pool["slo_seconds"] == 0.5
-    assert set(pool["held"]) == {"paused", "throttled", "circuit"}
+    assert set(pool["held"]) == {"paused", "throttled", "circuit", "no_worker"}
     own, other = await overview(tenant), await overview(stranger)
     assert (short(own)["queued"], short(other)["queued"]) == (3, 0)
     assert not {"health", "workers", "shards", "restraints"} & own.keys()
@@ -69,6 +69,22 @@ async def test_an_operator_sees_all_and_a_tenant_itself(
     mine = [one for one in shares if one["tenant"] == own["tenant"]]
     assert [one["queued"] for one in mine] == [3]
     problem(await operator.get("/v1/shares?cursor=x"), 400, "INVALID_CURSOR")
+    assert pool["held"]["no_worker"] >= 3, "nobody runs their type"
+
+
+async def test_shares_of_one_tenant_are_told_however_small_it_is(
+    house: House, operator: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.services.insight.observer.SHARES_MAX", 0)  # nobody is large enough
+    (name, key), (idle, _) = house.new_tenant(weight=7), house.new_tenant()
+    async with house.caller(key) as tenant:
+        await submit(tenant)
+    await until_seen(house)
+    assert (await operator.get("/v1/shares")).json()["items"] == []
+    (mine,) = (await operator.get(f"/v1/shares?tenant={name}")).json()["items"]
+    assert (mine["tenant"], mine["pool"], mine["weight"], mine["queued"]) == (name, "short", 7, 1)
+    assert (await operator.get(f"/v1/shares?tenant={idle}")).json() == {"items": [], "next": None}
+    problem(await operator.get("/v1/shares?tenant=nobody"), 404, "NOT_FOUND")
 
 
 async def test_the_overview_comes_live_until_the_key_is_revoked(

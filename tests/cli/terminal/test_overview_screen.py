@@ -17,7 +17,7 @@ AT, URL = "2026-11-17T12:00:00Z", "http://127.0.0.1:8700"
 POOL: dict[str, Any] = {
     "name": "short", "queued": 12, "running": 3, "slots": 8, "utilisation": 0.38,
     "oldest_runnable_age_seconds": 12.5, "slo_seconds": 0.5,
-    "held": {"paused": 0, "throttled": 0, "circuit": 2},
+    "held": {"paused": 0, "throttled": 0, "circuit": 2, "no_worker": 30},
     "accepted_per_second": 10.1, "started_per_second": 9.9, "ended_per_second": 9.8,
     "failed_per_second": 0.1, "retried_per_second": 0.0, "dead_per_second": 0.0,
     "pickup_seconds": {"p50": 0.01, "p95": 0.05, "p99": 0.1},
@@ -67,6 +67,8 @@ def test_an_operator_sees_health_pools_and_alarms_on_one_screen() -> None:
         "short", "12", "3/8", "12", "s", "500", "ms", "10.1", "9.8", "0.0", "100", "ms", "1.2", "s",
     ]  # fmt: skip
     assert "warning    3 min  The oldest job" in text
+    held = "In short: 2 wait behind an open circuit, 30 wait for a worker that runs their type"
+    assert held in " ".join(text.split())
     assert "→ `fairway top`: slots all in use" in text
 
 
@@ -81,7 +83,7 @@ def test_a_tenant_sees_its_own_part() -> None:
 def test_a_wide_screen_shows_more() -> None:
     assert "fail/s" not in shown(OVERVIEW)
     wide = shown(OVERVIEW, 140)
-    assert all(title in wide for title in ("fail/s", "retry/s", "start p50", "used", "held"))
+    assert all(title in wide for title in ("fail/s", "retry/s", "start p50", "used"))
     assert "████░░░░░░  38%" in wide
 
 

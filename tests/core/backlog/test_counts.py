@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import START_MS, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.counts import NO_WORKER, Survey
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.ids import PoolId, TenantId, TypeId
@@ -88,7 +88,33 @@ def test_jobs_of_whom_nothing_may_start_are_told_apart() -> None:
     backlog.runnable.set_holds(holds)
     found = Survey(holds)
     exhaust(backlog.counts.surveying(found))
-    assert found.held == {(PoolId(1), PAUSED): 3}, "of the other tenant something can start"
+    assert found.held == {(PoolId(1), PAUSED): 5}, "and of the other tenant something can start"
     assert sorted(found.deepest) == [(3, TenantId(1), PoolId(1)), (3, TenantId(2), PoolId(1))]
     assert backlog.counts.oldest_ms(PoolId(1), TenantId(1)) is None
     assert backlog.counts.oldest_ms(PoolId(1), TenantId(2)) is not None
+
+
+@given(arrivals, st.sets(st.integers(1, 3)), st.sets(st.integers(1, 3), max_size=1))
+def test_jobs_whose_type_nobody_runs_are_counted_apart(
+    plan: list[tuple[int, int, int, int, int]], run: set[int], paused: set[int]
+) -> None:
+    backlog = TimedBacklog(WindowLimits())
+    backlog.runnable.set_runnable({None: {TypeId(type_) for type_ in run}})
+    holds = Holds([Hold(type=TypeId(type_)) for type_ in paused])
+    backlog.runnable.set_holds(holds)
+    jobs = [make(n, ms=ms, pool=pool, tenant=who, type=type_) for n, ms, pool, who, type_ in plan]
+    backlog.arrived(sorted(jobs))
+    found = Survey(holds)
+    exhaust(backlog.counts.surveying(found))
+    by_tenant: dict[tuple[int, int], Counter[str]] = {}
+    for job in jobs:
+        why = PAUSED if job.type in paused else "" if job.type in run else NO_WORKER
+        by_tenant.setdefault((job.pool, job.tenant), Counter())[why] += 1
+    for reason in (PAUSED, NO_WORKER):
+        for pool in POOLS:
+            mine = [of for (where, _), of in by_tenant.items() if where == pool and of[reason]]
+            told, real = found.held[PoolId(pool), reason], sum(of[reason] for of in mine)
+            assert len(mine) <= told <= real, "so many at least"
+            assert told == real or any(of[PAUSED] and of[NO_WORKER] for of in mine)
+    unserved = {(job.pool, job.type) for job in jobs if job.type not in run | paused}
+    assert {(pool, one) for pool, types in found.unserved.items() for one in types} == unserved

@@ -9,11 +9,12 @@ from tests.properties import tried
 
 from fairway.core.ids import PoolId, ShardId
 from fairway.core.insight.activity import JobCounts
-from fairway.core.insight.health import drain_seconds, health_of, is_near_knee
+from fairway.core.insight.health import NO_WORKER_MS, drain_seconds, health_of, is_near_knee
 from fairway.core.insight.rates import RateWindow
 from fairway.core.insight.sight import (
     RATES,
     TOLD_MS_MAX,
+    HeldCounts,
     PoolSight,
     ServerSight,
     ShareSight,
@@ -34,6 +35,9 @@ pools = st.builds(
     rates=st.none() | whole_rates,
     falling=st.none() | st.integers(-9, 9).map(float),
     pickup=st.lists(st.integers(0, 9), max_size=4),
+    held=st.builds(HeldCounts, no_worker=st.integers(0, 9)),
+    no_worker_ms=st.sampled_from([0, NO_WORKER_MS - 1, NO_WORKER_MS]),
+    no_worker_types=st.lists(st.sampled_from("abcdef"), max_size=3, unique=True).map(sorted),
 )
 sights = st.builds(
     ServerSight,
@@ -69,6 +73,8 @@ def test_joining_is_adding(parts: list[ServerSight]) -> None:
     for name, pool in by_name(seen).items():
         mine = [by_name(part)[name] for part in parts if name in by_name(part)]
         assert pool.queued == sum(one.queued for one in mine)
+        assert pool.held.no_worker == sum(one.held.no_worker for one in mine)
+        assert pool.no_worker_ms == max(one.no_worker_ms for one in mine)
         assert sum(pool.pickup) == sum(sum(one.pickup) for one in mine)
         assert (pool.rates is None) == all(one.rates is None for one in mine)
     assert seen.shards_owned == sum(part.shards_owned for part in parts)
@@ -120,6 +126,18 @@ def test_the_status_is_that_of_the_worst_reason(seen: ServerSight, shards: int) 
     codes = {one.code for one in reasons}
     assert ("SHARD_WITHOUT_OWNER" in codes) == (seen.shards_owned < shards)
     assert ("NO_WORKERS" in codes) == any(one.queued and not one.slots for one in seen.pools)
+    unserved = [
+        pool
+        for pool in seen.pools
+        if pool.held.no_worker
+        and pool.no_worker_ms >= NO_WORKER_MS
+        and (pool.slots or not pool.queued)
+    ]
+    told = [one.text for one in reasons if one.code == "NO_WORKER_FOR_TYPE"]
+    assert len(told) == len(unserved)
+    for pool, text in zip(unserved, told, strict=True):
+        assert text.startswith(f"{pool.held.no_worker} job")
+        assert all(name in text for name in pool.no_worker_types)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5_000_000), st.integers(0, 50)), min_size=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from tests.services.platform_room import (
     HANG_SECONDS,
     Hand,
@@ -114,6 +115,29 @@ async def test_the_board_shows_what_waits_and_why(platform: Platform, tenant: Te
     (lease,) = await hand.take(1)
     assert (await pool_of(platform)).running == 1
     await hand.report(hand.done(lease))
+    await hand.say(goodbye=True)
+
+
+async def test_jobs_whose_type_nobody_runs_are_told_of(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.core.insight.health.NO_WORKER_MS", 1)
+    hand = Hand(platform, short=2)  # which runs another type
+    await hand.say(hello=True)
+    await submit(platform, tenant, *[new("nobodys")] * 30)
+
+    async def is_told() -> bool:
+        seen = await pool_of(platform)
+        return seen.held.no_worker == 30 and seen.no_worker_ms > 0
+
+    await until_it_holds(is_told)
+    board = platform.insight.board.seen
+    assert board is not None
+    (reason,) = platform.insight.health(board).reasons
+    assert reason.code == "NO_WORKER_FOR_TYPE"
+    assert reason.text == (
+        "30 jobs wait in the pool short for a worker that runs their type, such as nobodys."
+    )
     await hand.say(goodbye=True)
 
 

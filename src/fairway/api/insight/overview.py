@@ -10,6 +10,7 @@ from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import json_reply
 from fairway.api.insight.alarms import ALARM
 from fairway.api.insight.views import OverviewText
+from fairway.api.operators.tenants import tenant_named
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import shard_for_tenant
@@ -37,7 +38,7 @@ _POOL = {
     "utilisation": 0.375,
     "oldest_runnable_age_seconds": 0.4,
     "slo_seconds": 0.5,
-    "held": {"paused": 0, "throttled": 0, "circuit": 0},
+    "held": {"paused": 0, "throttled": 0, "circuit": 0, "no_worker": 0},
     **_RATES,
     "pickup_seconds": _PERCENTILES,
     "end_to_end_seconds": _PERCENTILES,
@@ -95,7 +96,10 @@ async def get_overview(request: Request, platform: Platform, principal: Principa
     return Response(text.for_whom(principal), media_type="application/json")
 
 
-SHARES = (query("cursor", "`next` of the page before. Opaque.", "100"),)
+SHARES = (
+    query("tenant", "Only this tenant, however small: every pool where it has work.", "acme"),
+    query("cursor", "`next` of the page before. Opaque.", "100"),
+)
 
 
 @Endpoint(
@@ -122,22 +126,35 @@ SHARES = (query("cursor", "`next` of the page before. Opaque.", "100"),)
             "next": None,
         },
     ),
-    problems=("INVALID_REQUEST", "INVALID_CURSOR"),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", "NOT_FOUND"),
 )
 async def list_shares(request: Request, platform: Platform) -> Response:
     """Who gets how much
 
     Tenants with jobs that wait, or that ran in the last minute, by pool, the largest first: what
     each got of the pool's slot-time in about the last minute, and what it was due. Of each server
-    the 200 largest.
+    the 200 largest; a tenant that is asked for by name is told of whatever its size.
     """
     filters.check_names(request.query_params, SHARES)
     begin = _place(request.query_params.get("cursor"))
+    if (name := request.query_params.get("tenant")) is not None:
+        return await _shares_of(request, platform, name)
     seen = platform.insight.board.seen
     found = seen.shares if seen else []
     items = [_share(platform, one) for one in found[begin : begin + PAGE]]
     following = begin + PAGE if begin + PAGE < len(found) else None
     return json_reply(ShareList(items=items, next=None if following is None else str(following)))
+
+
+async def _shares_of(request: Request, platform: Platform, name: str) -> Response:
+    """As the owner of its shard sees it: nobody else knows of small ones."""
+    tenant = await tenant_named(platform, name, "tenant")
+    shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
+    if request.app.state.relay.is_elsewhere(shard):
+        return RelayedReply(request.app.state.relay, b"", shard)
+    shares = [pool.share for pool in platform.insight.tenants.pools(tenant.id)]
+    found = [one for one in shares if one.queued or one.running or one.received]
+    return json_reply(ShareList(items=[_share(platform, one) for one in found], next=None))
 
 
 def _place(text: str | None) -> int:

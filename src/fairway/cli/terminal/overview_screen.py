@@ -42,6 +42,7 @@ def screen(overview: Record, width: int, url: str, note: str = "") -> Renderable
     if not is_tenant:
         parts += [*_reasons(overview, width), _fleet(overview)]
     parts += ["", _pools(overview, width, TENANTS if is_tenant else OPERATORS)]
+    parts += _held(overview, width)
     return Group(*parts, *_alarms(overview, width))
 
 
@@ -124,11 +125,6 @@ def _time(of: str, quantile: str) -> Callable[[Record], str]:
     return lambda pool: _span((pool.get(of) or {}).get(quantile))
 
 
-def _held(pool: Record) -> str:
-    found = pool.get("held") or {}
-    return ", ".join(f"{_count(n)} {kind}" for kind, n in found.items() if n) or "–"
-
-
 NAME = ScreenColumn("pool", lambda pool: visible(pool["name"]), justify="left")
 QUEUED = ScreenColumn("queued", lambda pool: _count(pool["queued"]))
 OLDEST = ScreenColumn("oldest", _oldest)
@@ -150,7 +146,6 @@ OPERATORS = (
     ScreenColumn("SLO", lambda pool: _span(pool["slo_seconds"])),
     *FLOW,
     ScreenColumn("drained", lambda pool: _drained(pool["drain_seconds"])),
-    ScreenColumn("held", _held, WIDE + 20, "left"),
 )
 TENANTS = (
     NAME,
@@ -186,6 +181,29 @@ def _pools(overview: Record, width: int, columns: tuple[ScreenColumn, ...]) -> R
 
 def _text(cell: str | Text) -> Text:
     return cell if isinstance(cell, Text) else Text(cell)
+
+
+HELD = {
+    "paused": ("is paused", "are paused"),
+    "throttled": ("is throttled", "are throttled"),
+    "circuit": ("waits behind an open circuit", "wait behind an open circuit"),
+    "no_worker": (
+        "waits for a worker that runs its type",
+        "wait for a worker that runs their type",
+    ),
+}
+
+
+def _held(overview: Record, width: int) -> Iterator[RenderableType]:
+    """Jobs that wait for something else than a slot, a line for each pool that has some."""
+    for pool in overview["pools"][:POOLS_MAX]:
+        if said := [_held_in_words(why, n) for why, n in (pool.get("held") or {}).items() if n]:
+            yield _line(f"In {visible(pool['name'])}: ", ", ".join(said), width, "yellow")
+
+
+def _held_in_words(why: str, jobs: int) -> str:
+    one, many = HELD.get(why, (visible(why),) * 2)
+    return f"{_count(jobs)} {one if jobs == 1 else many}"
 
 
 # -- alarms --------------------------------------------------------------------------------------

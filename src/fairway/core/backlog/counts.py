@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappush, heapreplace
 from itertools import chain
 
 from fairway.core.backlog.holds import Holds
 from fairway.core.backlog.streams import Stream
 from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
-from fairway.core.ids import PoolId, TenantId
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import due_ms_of
 from fairway.core.time_slices import in_steps
 
 DEEPEST_MAX = 200  # queues that are told by name
 STREAMS_IN_PASSING = 100
+NO_WORKER = "no_worker"  # why jobs wait whose type nobody runs
+TYPES_NAMED_MAX = 3  # of those, by pool
 
 
 class Survey:
@@ -27,8 +29,9 @@ class Survey:
         self.depth: dict[PoolId, int] = defaultdict(int)
         # at the head of a window
         self.oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
-        # By pool and reason: of tenants of which nothing can start; so many at least.
+        # By pool and reason: jobs that must not start, or that nobody runs; so many at least.
         self.held: dict[tuple[PoolId, str], int] = defaultdict(int)
+        self.unserved: dict[PoolId, set[TypeId]] = defaultdict(set)  # types that nobody runs: some
         self.parked: dict[PoolId, int] = defaultdict(int)  # jobs that wait for a place under a key
         self.deepest: list[tuple[int, TenantId, PoolId]] = []  # a heap of the longest queues
 
@@ -41,6 +44,22 @@ class Survey:
             heappush(self.deepest, (backlog.depth, tenant, pool))
         elif backlog.depth > self.deepest[0][0]:
             heapreplace(self.deepest, (backlog.depth, tenant, pool))
+
+    def why(self, blocked: Stream) -> str:
+        """Why nothing of this stream starts."""
+        if (hold := self.holds.on(blocked.key)) is not None:
+            return hold.reason
+        types = self.unserved[blocked.key.pool]
+        if len(types) < TYPES_NAMED_MAX:
+            types.add(blocked.type)
+        return NO_WORKER
+
+    def note_held(self, pool: PoolId, streams: Mapping[str, int], jobs: int | None) -> None:
+        """Streams of one backlog that wait, by why, and the jobs of all of them if that is known;
+        else it is one each at least."""
+        for reason, count in streams.items():
+            is_told = jobs is not None and len(streams) == 1
+            self.held[pool, reason] += max(jobs or 0, count) if is_told else count
 
 
 class BacklogCounts:
@@ -75,27 +94,28 @@ class BacklogCounts:
         """Yields how much was looked at since; others may go on then."""
         if (backlog := self._tenants.get(pool_tenant)) is None:
             return
-        pool, oldest_ms = pool_tenant[0], found.oldest_ms
-        found.note(pool, pool_tenant[1], backlog)
-        if not backlog.ready:
+        found.note(*pool_tenant, backlog)
+        if backlog.ready or backlog.depth:
+            yield from self._survey_streams(pool_tenant[0], backlog, found)
+        else:
             yield 1
-            if found.holds and backlog.depth:
-                yield from self._survey_held(pool, backlog, found)
-            return
+
+    def _survey_streams(self, pool: PoolId, backlog: TenantBacklog, found: Survey) -> Iterator[int]:
+        """If all is at hand of the streams that may start, the others have the rest."""
+        oldest_ms, held = found.oldest_ms, dict[str, int]()
+        free, is_known = backlog.parked, backlog.crowd is None
         for stream in list(backlog.streams.values()):
             yield 1
             if stream.window:
                 oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
-
-    def _survey_held(self, pool: PoolId, backlog: TenantBacklog, found: Survey) -> Iterator[int]:
-        """All of its jobs are held if each of its streams is, and for the same reason."""
-        reasons = set()
-        for stream in list(backlog.streams.values()):
-            yield 1
-            hold = found.holds.on(stream.key)
-            reasons.add(None if hold is None else hold.reason)
-        if len(reasons) == 1 and (reason := reasons.pop()) is not None:
-            found.held[pool, reason] += backlog.depth
+            if not stream.blocked:
+                free += len(stream.window)
+                is_known = is_known and not (stream.more or stream.reading)
+            elif stream.more or stream.window:
+                reason = found.why(stream)
+                held[reason] = held.get(reason, 0) + 1
+        if held:
+            found.note_held(pool, held, backlog.depth - free if is_known else None)
 
     def oldest_ms(self, pool: PoolId, tenant: TenantId) -> int | None:
         """Since when the tenant's oldest job waits, of those at hand; None: none is, or its

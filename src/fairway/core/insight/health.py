@@ -13,6 +13,7 @@ Status = Literal["ok", "warning", "critical"]
 
 BUSY, FULL = 0.8, 0.95  # parts of the slots in use
 FAR_OVER_SLO = 10.0  # times
+NO_WORKER_MS = 60_000  # workers are away for a moment at every deploy
 _RANKS: dict[Status, int] = {"ok": 0, "warning": 1, "critical": 2}
 
 
@@ -82,7 +83,19 @@ def _of_pool(pool: PoolSight) -> list[HealthReason]:
                 "OLDEST_AGE_OVER_SLO", "critical" if is_far else "warning", text, "/ui/pools"
             )
         )
+    if pool.held.no_worker and pool.no_worker_ms >= NO_WORKER_MS:
+        text = f"{_jobs_wait(pool)} in the pool {pool.name} for a worker that runs their type"
+        if pool.no_worker_types:
+            text += f", such as {', '.join(pool.no_worker_types)}"
+        found.append(
+            HealthReason("NO_WORKER_FOR_TYPE", "warning", f"{text}.", "/ui/jobs?state=queued")
+        )
     if is_near_knee(pool):
         text = f"The pool {pool.name} is nearly full: a little more work, and all of it waits."
         found.append(HealthReason("NEAR_KNEE", "warning", text, "/ui/pools"))
     return found
+
+
+def _jobs_wait(pool: PoolSight) -> str:
+    jobs = pool.held.no_worker
+    return "1 job waits" if jobs == 1 else f"{jobs} jobs wait"

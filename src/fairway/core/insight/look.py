@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isinf
 from typing import NamedTuple
 
-from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.counts import NO_WORKER, Survey
 from fairway.core.backlog.holds import PAUSED, SUSPENDED
 from fairway.core.ids import PoolId
 from fairway.core.insight.sight import HeldCounts
@@ -30,14 +30,20 @@ class Look(NamedTuple):
 
     def held(self, pool: PoolId) -> HeldCounts:
         """By what people do about it; whatever else holds jobs back is a throttle."""
-        counts = {"paused": 0, "circuit": 0, "throttled": self.waiting.parked.get(pool, 0)}
+        counts = dict.fromkeys(HeldCounts.__struct_fields__, 0)
+        counts["throttled"] = self.waiting.parked.get(pool, 0)
         for (where, reason), jobs in self.waiting.held.items():
             if where == pool:
                 counts[_KINDS.get(reason, "throttled")] += jobs
         return HeldCounts(**counts)
 
 
-_KINDS = {PAUSED: "paused", SUSPENDED: "paused", CIRCUIT_OPEN: "circuit"}
+_KINDS = {
+    PAUSED: "paused",
+    SUSPENDED: "paused",
+    CIRCUIT_OPEN: "circuit",
+    NO_WORKER: "no_worker",
+}
 
 
 def is_throttle(reason: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
@@ -17,6 +18,7 @@ from fairway.core.insight.buckets import merged
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
 TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
 SHARES_MAX = 200  # of one server: those with the most waiting or running
+NAMED_MAX = 3  # types, where there are many
 
 Number = TypeVar("Number", int, float)
 
@@ -31,11 +33,12 @@ class Levels(NamedTuple):
 
 
 class HeldCounts(Struct, frozen=True):
-    """Jobs that must not start, of tenants of which nothing can: so many at least."""
+    """Jobs that must not start, or whose type nobody runs: so many at least."""
 
     paused: int = 0
     throttled: int = 0
     circuit: int = 0
+    no_worker: int = 0
 
 
 class PoolSight(Struct, frozen=True, kw_only=True):
@@ -46,6 +49,8 @@ class PoolSight(Struct, frozen=True, kw_only=True):
     slo_seconds: float
     oldest_ms: int | None = None  # how long the oldest waits that could run
     held: HeldCounts = HeldCounts()
+    no_worker_ms: int = 0  # for how long there have been jobs whose type nobody runs
+    no_worker_types: list[str] = []  # some of these types
     rates: dict[str, float] | None = None  # a second
     falling: float | None = None  # jobs a second by which its queue gets shorter
     pickup: list[int] = []
@@ -129,11 +134,9 @@ def _pool(parts: Sequence[PoolSight]) -> PoolSight:
         slots=sum(part.slots for part in parts),
         slo_seconds=parts[0].slo_seconds,
         oldest_ms=max(ages, default=None),
-        held=HeldCounts(
-            sum(part.held.paused for part in parts),
-            sum(part.held.throttled for part in parts),
-            sum(part.held.circuit for part in parts),
-        ),
+        held=HeldCounts(**_added([asdict(part.held) for part in parts])),
+        no_worker_ms=max(part.no_worker_ms for part in parts),
+        no_worker_types=sorted({one for part in parts for one in part.no_worker_types})[:NAMED_MAX],
         rates=_added(rates) if rates else None,
         falling=sum(falls) if falls else None,
         pickup=merged(part.pickup for part in parts),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-from fairway.core.ids import PoolId, TenantId
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.insight.activity import OTHER_TENANT, OTHER_TYPE
 from fairway.core.insight.alarm_readings import LOST_WINDOW_SECONDS
 from fairway.core.insight.alarm_windows import RecentGrowth
@@ -49,6 +49,7 @@ class Observer:
         self._rates = RateWindow()
         self._lost = RecentGrowth(LOST_WINDOW_SECONDS)
         self._active: list[tuple[TenantId, PoolId]] = []
+        self._unserved_since_ms: dict[PoolId, int] = {}  # pools with jobs whose type nobody runs
         self.sight: ServerSight | None = None  # until the first look
 
     def minute_was(self, minute: Minute, lines: Iterable[ActivityLine]) -> None:
@@ -82,6 +83,7 @@ class Observer:
     def _pool(self, pool: Pool, look: Look) -> PoolSight:
         number = pool.number
         rates, falling, pickup, whole = self._rates.of(number)
+        held = look.held(number)
         return PoolSight(
             name=pool.name,
             queued=look.waiting.depth.get(number, 0),
@@ -89,12 +91,25 @@ class Observer:
             slots=look.slots.get(number, 0),
             slo_seconds=pool.pickup_target_seconds,
             oldest_ms=look.oldest_age_ms(number),
-            held=look.held(number),
+            held=held,
+            no_worker_ms=self._unserved_ms(number, held.no_worker, look.unix_ms),
+            no_worker_types=self._type_names(look.waiting.unserved.get(number, ())),
             rates=rates,
             falling=falling,
             pickup=pickup,
             whole=whole,
         )
+
+    def _unserved_ms(self, pool: PoolId, jobs: int, now_ms: int) -> int:
+        if not jobs:
+            self._unserved_since_ms.pop(pool, None)
+            return 0
+        return max(now_ms - self._unserved_since_ms.setdefault(pool, now_ms), 0)
+
+    def _type_names(self, types: Iterable[TypeId]) -> list[str]:
+        """Of those whose names are at hand."""
+        names = self._directory.type_names
+        return sorted(names[one] for one in types if one in names)
 
     async def _shares(self, look: Look) -> list[ShareSight]:
         queued = {(tenant, pool): depth for depth, tenant, pool in look.waiting.deepest}

@@ -5,13 +5,17 @@ import type { Known, PoolSight } from '../../types';
 /** The oldest waiting job against what the pool promises. */
 export function ageTone(pool: PoolSight): Tone {
   const age = pool.oldest_runnable_age_seconds;
-  if (age === null) return 'ok'; // no job waits that could run
+  if (age === null) return unservedCount(pool) > 0 ? 'warn' : heldCount(pool) > 0 ? 'muted' : 'ok'; // none waits that could run
   if (pool.slo_seconds === null) return 'muted';
   if (age > 10 * pool.slo_seconds) return 'bad';
   return age > pool.slo_seconds ? 'warn' : 'ok';
 }
 
 export function ageWord(pool: PoolSight): string {
+  if (pool.oldest_runnable_age_seconds === null && pool.queued) {
+    if (unservedCount(pool) > 0) return 'No worker';
+    return heldCount(pool) > 0 ? 'Held' : 'Waiting';
+  }
   switch (ageTone(pool)) {
     case 'ok':
       return pool.oldest_runnable_age_seconds === null ? 'No line' : 'Within target';
@@ -33,6 +37,11 @@ export function loadTone(part: Known): Tone {
 
 export function heldCount(pool: PoolSight): number {
   return Object.values(pool.held ?? {}).reduce<number>((sum, n) => sum + (n ?? 0), 0);
+}
+
+/** Jobs that wait until a worker comes that runs their type. */
+export function unservedCount(pool: PoolSight): number {
+  return pool.held?.['no_worker'] ?? 0;
 }
 
 /** Less than nine tenths of what it is entitled to, while it has work, deserves a look. */

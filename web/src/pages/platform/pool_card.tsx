@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 
 import { Badge, Meter, Sparkline, Tag } from '../../components';
-import { brief, compact, count, percent, rate, seconds } from '../../format';
+import { brief, compact, count, percent, plural, rate, seconds } from '../../format';
 import { Link } from '../../router';
 import type { Known, Overview, PoolSight } from '../../types';
 import { ageTone, ageWord, heldCount, loadTone } from './health';
@@ -20,9 +20,11 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <Badge tone={tone}>{ageWord(pool)}</Badge>
       </header>
       <div class={`headline stat-${tone}`}>
-        <div class="stat-value headline-value">{seconds(pool.oldest_runnable_age_seconds ?? 0)}</div>
+        <div class="stat-value headline-value">{oldest(pool)}</div>
         <div class="stat-hint">
-          oldest job that could run
+          {pool.queued && pool.oldest_runnable_age_seconds === null
+            ? `none of ${plural(pool.queued, 'job')} could run now`
+            : 'oldest job that could run'}
           {pool.slo_seconds !== null && <> · target {seconds(pool.slo_seconds)}</>}
         </div>
       </div>
@@ -77,19 +79,28 @@ export function Held({ pool }: { pool: PoolSight }): JSX.Element | null {
       {Object.entries(pool.held ?? {})
         .filter(([, n]) => n)
         .map(([why, n]) => (
-          <Tag key={why}>
-            {compact(n)} {HELD[why] ?? why}
-          </Tag>
+          <Tag key={why}>{heldInWords(why, n ?? 0)}</Tag>
         ))}
     </div>
   );
 }
 
-const HELD: Record<string, string> = {
-  paused: 'paused',
-  throttled: 'throttled',
-  circuit: 'behind an open circuit',
+const HELD: Record<string, [one: string, many: string]> = {
+  paused: ['is paused', 'are paused'],
+  throttled: ['is throttled', 'are throttled'],
+  circuit: ['waits behind an open circuit', 'wait behind an open circuit'],
+  no_worker: ['waits for a worker that runs its type', 'wait for a worker that runs their type'],
 };
+
+function heldInWords(why: string, jobs: number): string {
+  const words = HELD[why] ?? [why, why];
+  return `${compact(jobs)} ${words[jobs === 1 ? 0 : 1]}`;
+}
+
+/** Nothing at all waits: that is 0 s. Something does, and none of it could run: there is no age. */
+function oldest(pool: PoolSight): string {
+  return seconds(pool.oldest_runnable_age_seconds ?? (pool.queued ? null : 0));
+}
 
 export function drains(pool: PoolSight): string {
   if (pool.queued === 0) return 'empty';

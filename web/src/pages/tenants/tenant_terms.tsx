@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { act, useAct, useLoad } from '../../api';
+import { act, useAct, useLoad, withQuery } from '../../api';
 import { Button, Dialog, DialogFoot, Field, Form, Grid, Meter, Problem, Select, TextInput, toast } from '../../components';
 import { percent } from '../../format';
 import { useLive } from '../../live';
@@ -142,9 +142,11 @@ function Reserved(props: { wish: Wish; onChange: (reserved: Record<string, strin
 /** In every pool where it has work, or where somebody has. */
 function WeightPreview({ tenant, weight }: { tenant: Tenant; weight: number | null }): JSX.Element | null {
   const shares = useLoad<SharePage>('/v1/shares', { tenant: null, every: 5000 });
+  const mine = useLoad<SharePage>(withQuery('/v1/shares', { tenant: tenant.name }), { tenant: null, every: 5000 });
   const overview = useLive().overview;
-  if (weight === null || shares.data === undefined) return null;
-  const items = shares.data.items;
+  if (weight === null || shares.data === undefined || mine.data === undefined) return null;
+  const others = shares.data.items.filter((one) => one.tenant !== tenant.name);
+  const items = [...mine.data.items, ...others];
   const pools = [...new Set(items.map((one) => one.pool))];
   const previews = pools.map((pool) => {
     const own = items.find((one) => one.pool === pool && one.tenant === tenant.name);
