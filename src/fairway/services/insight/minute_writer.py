@@ -1,19 +1,23 @@
 """Writes down what this server counted, a minute at a time and in one statement each.
 
 A minute that cannot be written waits for the store, some of them at most. What a server counted of
-the minute in which it stops is written then; of one that crashes it is lost.
+the minute in which it stops is written then; of one that crashes it is lost. What waits, runs and
+is offered is told at a minute's end, by whoever is there then: a server that stops leaves it to the
+next one, else a restart would show all of it twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairway.core.ids import TypeId
 from fairway.core.insight.activity import OTHER_TYPE
 from fairway.core.insight.history import Stored, minute_bit, rolled_up
-from fairway.core.insight.minutes import ActivityLine, LineKind, Minute
+from fairway.core.insight.minutes import ActivityLine, LineKind, Minute, Subject
+from fairway.core.insight.sight import Levels
 from fairway.core.unix_time import from_unix_us
 from fairway.runtime.loops import in_parts
 from fairway.runtime.telemetry import Metrics, logger
@@ -65,7 +69,7 @@ class MinuteWriter:
 
     async def run_once(self, now_us: int) -> float:
         if self._minute_ms() > self._begun_ms:
-            await self._end_minute()
+            await self._end_minute(self._observer.levels())
         while self._waiting:
             await self._write(self._waiting[0])
             self._waiting.popleft()
@@ -76,14 +80,14 @@ class MinuteWriter:
         """What was counted since the last minute; nothing of it may hold up who stops."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._end_minute()
+                await self._end_minute({})
                 while self._waiting:
                     await self._write(self._waiting.popleft())
             self._server += "+"  # what it counts of this minute from now on stands beside that
         except Exception as error:
             log.warning("the last minute is not in the history", error=repr(error))
 
-    async def _end_minute(self) -> None:
+    async def _end_minute(self, levels: Mapping[tuple[LineKind, Subject], Levels]) -> None:
         at, self._begun_ms = self._begun_ms // 1000, self._minute_ms()
         minute, taken_ms = Minute(), self._taken_ms
         self._taken_ms = self._clock.unix_ms()
@@ -92,7 +96,7 @@ class MinuteWriter:
         if len(self._waiting) == WAITING_MAX:
             log.warning("a minute of history is given up: the store took none for long")
         lines: list[ActivityLine] = []
-        await in_parts(minute.telling(self._observer.levels(), lines))
+        await in_parts(minute.telling(levels, lines))
         self._observer.minute_was(minute, lines)
         self._waiting.append(Waiting(at, self._named(at, lines)))
 
