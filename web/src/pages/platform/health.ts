@@ -5,13 +5,14 @@ import type { Known, PoolSight } from '../../types';
 /** The oldest waiting job against what the pool promises. */
 export function ageTone(pool: PoolSight): Tone {
   const age = pool.oldest_runnable_age_seconds;
-  if (age === null) return 'ok'; // no job waits that could run
+  if (age === null) return pool.queued ? 'muted' : 'ok'; // no job waits that could run
   if (pool.slo_seconds === null) return 'muted';
   if (age > 10 * pool.slo_seconds) return 'bad';
   return age > pool.slo_seconds ? 'warn' : 'ok';
 }
 
 export function ageWord(pool: PoolSight): string {
+  if (pool.oldest_runnable_age_seconds === null && pool.queued) return 'None can run';
   switch (ageTone(pool)) {
     case 'ok':
       return pool.oldest_runnable_age_seconds === null ? 'No line' : 'Within target';

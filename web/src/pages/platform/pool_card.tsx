@@ -20,7 +20,7 @@ export function PoolCard(props: { pool: PoolSight; past: readonly Overview[] }):
         <Badge tone={tone}>{ageWord(pool)}</Badge>
       </header>
       <div class={`headline stat-${tone}`}>
-        <div class="stat-value headline-value">{seconds(pool.oldest_runnable_age_seconds ?? 0)}</div>
+        <div class="stat-value headline-value">{seconds(pool.oldest_runnable_age_seconds ?? (pool.queued ? null : 0))}</div>
         <div class="stat-hint">
           oldest job that could run
           {pool.slo_seconds !== null && <> · target {seconds(pool.slo_seconds)}</>}
