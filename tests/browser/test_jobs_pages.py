@@ -75,6 +75,7 @@ def test_a_job_is_watched_explained_and_cancelled(seen: Page, tenant: Caller, wo
     state = page.locator(".job-state")
     expect(state).to_have_text("running")
     expect(why).to_contain_text("It runs now.")
+    expect(page.locator(".facts > div").filter(has_text="Runs for")).to_be_visible()
     worker.progress(lease, {"done": 3, "total": 4, "text": "three of four"})
     expect(page.get_by_text("3 of 4, 75 %")).to_be_visible()
 
@@ -149,6 +150,18 @@ def test_a_schedule_is_made_with_a_preview_and_run(seen: Page, tenant: Caller) -
     page.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("report.build")
     expect(page.locator(".job-state")).to_have_text("queued")
+
+
+def test_ticks_that_were_made_up_for_are_in_the_list_of_runs(seen: Page, tenant: Caller) -> None:
+    wish = {"type": "report.build", "cron": "0 9 * * *"}
+    made = tenant.call("PUT", "/v1/schedules/nightly", wish)
+    assert made.status_code in (200, 201), made.text
+    page = seen
+    page.goto("/ui/schedules/nightly")
+    expect(page.get_by_text("No runs yet")).to_be_visible()
+    page.get_by_role("button", name="Backfill").click()
+    page.get_by_role("button", name="Make the runs").click()
+    expect(page.get_by_role("row").filter(has_text="backfill")).to_have_count(1)
 
 
 # -- stored scripts ------------------------------------------------------------------------------

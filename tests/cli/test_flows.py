@@ -13,33 +13,33 @@ from tests.api.house import NO_TLS, House
 from tests.cli.program import Run, said
 
 from fairway.cli import flows
-from fairway.cli.remote import Options
+from fairway.cli.remote import Whose
 from fairway.core.errors import InvalidRequest
 
 JOB = {"type": "cli.never.run"}
 
 
 @pytest.fixture
-def options(house: House) -> Options:
-    return Options(url=house.url, key=house.new_tenant()[1])
+def options(house: House) -> Whose:
+    return Whose(url=house.url, key=house.new_tenant()[1])
 
 
-def make(options: Options, **wanted: Any) -> dict[str, Any]:
+def make(options: Whose, **wanted: Any) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {options.key}"}
     with httpx2.Client(base_url=options.url or "", headers=headers, verify=NO_TLS) as client:
         made: dict[str, Any] = client.post("/v1/flows", json={"kind": "group", **wanted}).json()
         return made
 
 
-def as_(options: Options, form: Any) -> Options:
-    return Options(url=options.url, key=options.key, output=form)
+def as_(options: Whose, form: Any) -> Whose:
+    return Whose(url=options.url, key=options.key, output=form)
 
 
 def test_the_program_knows_them(run: Run) -> None:
     assert said(run("flows", "list", "--state", "failed", "-o", "json")) == {"flows": []}
 
 
-def test_flows_in_every_form(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flows_in_every_form(options: Whose, capsys: pytest.CaptureFixture[str]) -> None:
     flows.list_(options=options)
     assert capsys.readouterr().out == "No flows.\n"
     made = make(options, jobs=[JOB] * 3, callback=JOB)
@@ -67,7 +67,7 @@ def test_flows_in_every_form(options: Options, capsys: pytest.CaptureFixture[str
         flows.list_(limit=0, options=options)
 
 
-def test_what_acts_on_many_asks(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_acts_on_many_asks(options: Whose, capsys: pytest.CaptureFixture[str]) -> None:
     made = make(options, jobs=[JOB] * 3, callback=JOB)
     whole = f"3 jobs and its callback unless that has ended of group {made['id']}"
     with pytest.raises(InvalidRequest, match=f"^This cancels {whole}. Nobody can be asked here"):

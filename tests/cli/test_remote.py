@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.api.house import House
-from tests.cli.program import Run, sentence
+from tests.cli.program import Run, said, sentence
 
 # -- tenants, tiers, limits ----------------------------------------------------------------------
 
@@ -19,7 +19,10 @@ from tests.cli.program import Run, sentence
             ["tenants", "set", "acme", "weight"],
             "'weight': write it as field=value; the fields are tier, weight,",
         ),
-        (["tenants", "set", "acme", "weight=many"], "weight must be a whole number, not 'many'."),
+        (
+            ["tenants", "set", "acme", "weight=many"],
+            "weight must be a whole number from 0 on, not 'many'.",
+        ),
         (["tenants", "set", "{acme}", "weight=0"], "weight: "),
         (["tenants", "set", "{acme}", "colour=red"], "colour"),
         (["tenants", "set", "{acme}", "tier=gold"], "There is no tier 'gold'; there are free,"),
@@ -101,3 +104,16 @@ def test_every_command_has_help(run: Run, command: str) -> None:
     ended = run(command, "--help")
     assert ended.status == 0
     assert f"fairway {command}" in ended.out
+
+
+def test_an_operator_says_whose_things_a_command_is_about(
+    run: Run, acme: tuple[str, str], job: str
+) -> None:
+    nobody = {"FAIRWAY_API_KEY": ""}
+    listed = said(run("jobs", "ls", "--tenant", acme[0], "--json", **nobody))
+    assert job in [one["id"] for one in listed["jobs"]]
+    assert run("jobs", "cancel", job, "--tenant", acme[0], **nobody).out == "cancelled\n"
+    for words in (["dead", "groups"], ["schedules", "ls"], ["webhooks", "ls"], ["bulk", "ls"]):
+        assert run(*words, "--tenant", acme[0], **nobody).status == 0
+    wrong = sentence(run("flows", "ls", "--tenant", "nobody", **nobody))
+    assert wrong == "--tenant: There is no tenant 'nobody'."

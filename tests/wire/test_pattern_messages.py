@@ -41,3 +41,37 @@ def test_a_pattern_without_words_is_not_shown_either() -> None:
         msgspec.convert({"a": "b"}, dict[str, kind])
     said = in_words(str(refused.value))
     assert said == "This text is not of the form it must have. - at `$[...]`"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        (0, Annotated[int, msgspec.Meta(ge=1)], "This must be a whole number, 1 or more."),
+        (11, Annotated[int, msgspec.Meta(le=10)], "This must be a whole number, at most 10."),
+        (0.0, Annotated[float, msgspec.Meta(gt=0.0)], "This must be a number, more than 0."),
+        (0.0, Annotated[float, msgspec.Meta(ge=0.001)], "This must be a number, 0.001 or more."),
+        ("", Annotated[str, msgspec.Meta(min_length=1)], "This must not be empty."),
+        ("x", Annotated[str, msgspec.Meta(min_length=8)], "This must have at least 8 characters."),
+        (
+            [1, 2],
+            Annotated[list[int], msgspec.Meta(max_length=1)],
+            "This must have at most 1 entry.",
+        ),
+        ("x", int | None, "This must be a whole number or null, not text."),
+        ([], bool, "This must be true or false, not a list."),
+    ],
+)
+def test_bounds_and_kinds_are_in_words(value: Any, kind: Any, said: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.convert(value, kind)
+    assert in_words(str(refused.value)) == said
+
+
+def test_a_field_that_is_missing_or_unknown_is_named() -> None:
+    kind = msgspec.defstruct("Asked", [("name", str)], forbid_unknown_fields=True)
+    with pytest.raises(msgspec.ValidationError) as missing:
+        msgspec.convert({}, kind)
+    assert in_words(str(missing.value)) == "The field `name` is missing."
+    with pytest.raises(msgspec.ValidationError) as unknown:
+        msgspec.convert({"name": "a", "nmae": "b"}, kind)
+    assert in_words(str(unknown.value)) == "There is no field `nmae` here."

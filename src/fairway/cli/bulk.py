@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cyclopts import App
 
-from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.remote import MINE, Options, Remote, Whose
 from fairway.cli.terminal.moments import age
 from fairway.cli.terminal.output import Column, Record, agreed, is_terminal, say
 
@@ -35,21 +35,21 @@ ACTIONS = (
 
 
 @app.command(name=("ls", "list"))
-def list_(*, options: Options = PLAIN) -> None:
+def list_(*, options: Whose = MINE) -> None:
     """The newest acts on many jobs, and how far each has come."""
     found = options.tenant().get(PATH)
     options.rows(found, found["actions"], ACTIONS, "No bulk actions.")
 
 
 @app.command
-def show(id: str, *, options: Options = PLAIN) -> None:
+def show(id: str, *, options: Whose = MINE) -> None:
     """How far one has come."""
     one = options.tenant().get(f"{PATH}/{id}")
     options.record(one, _told(one))
 
 
 @app.command
-def abort(id: str, *, options: Options = PLAIN) -> None:
+def abort(id: str, *, options: Whose = MINE) -> None:
     """Stop one; what is done stays done."""
     one = options.tenant().call("POST", f"{PATH}/{id}/abort", {})
     options.record(one, _told(one))

@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from fairway.cli.bulk import Wish, act_on_many
-from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.remote import MINE, Remote, Whose
 from fairway.cli.terminal.job_text import told
 from fairway.cli.terminal.moments import age, past, span
 from fairway.cli.terminal.output import Column, Yes, show_table
@@ -65,7 +65,7 @@ ALL = Filters()
 
 
 @app.command(name=("ls", "list"))
-def list_(*, which: Filters = ALL, limit: int = 20, options: Options = PLAIN) -> None:
+def list_(*, which: Filters = ALL, limit: int = 20, options: Whose = MINE) -> None:
     """The newest dead letters that these filters match.
 
     Parameters
@@ -80,14 +80,14 @@ def list_(*, which: Filters = ALL, limit: int = 20, options: Options = PLAIN) ->
 
 
 @app.command
-def groups(*, options: Options = PLAIN) -> None:
+def groups(*, options: Whose = MINE) -> None:
     """Dead letters by cause, the largest group first."""
     found = options.tenant().get("/v1/dead-letters/groups")
     options.rows(found, found["groups"], GROUPS, "No dead letters.")
 
 
 @app.command
-def show(id: str, *, options: Options = PLAIN) -> None:
+def show(id: str, *, options: Whose = MINE) -> None:
     """One dead letter: its error with the stack, its arguments and the history of its runs."""
     job = options.tenant().get(f"/v1/dead-letters/{id}")
     options.record(job, lambda: "\n".join(told(job)))
@@ -104,7 +104,7 @@ def replay(
     dry_run: bool = False,
     wait: bool = True,
     yes: Yes = False,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Put dead letters back into the queue, with fresh counters: one by id, or all that match.
 
@@ -145,7 +145,7 @@ def discard(
     dry_run: bool = False,
     wait: bool = True,
     yes: Yes = False,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Take dead letters off the list: one by id, or all that match.
 
@@ -179,7 +179,7 @@ RESTRAINTS = (
 )
 
 
-def restraints(*, options: Options = PLAIN) -> None:
+def restraints(*, options: Whose = MINE) -> None:
     """What holds failing jobs back: circuits of dependencies, job types in quarantine."""
     found = options.tenant().get("/v1/restraints")
     options.rows(found, restraints_of(found), RESTRAINTS, "Nothing is held back.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from fairway.cli.jobs import COLUMNS as JOBS
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import MINE, Whose
 from fairway.cli.terminal.job_text import counted, error_lines, when
 from fairway.cli.terminal.moments import age, past
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, painted
@@ -57,7 +57,7 @@ ALL = FlowChoice()
 
 
 @app.command(name=("ls", "list"))
-def list_(*, which: FlowChoice = ALL, limit: int = 20, options: Options = PLAIN) -> None:
+def list_(*, which: FlowChoice = ALL, limit: int = 20, options: Whose = MINE) -> None:
     """The newest flows that these filters match.
 
     Parameters
@@ -71,14 +71,14 @@ def list_(*, which: FlowChoice = ALL, limit: int = 20, options: Options = PLAIN)
 
 
 @app.command
-def show(id: str, *, options: Options = PLAIN) -> None:
+def show(id: str, *, options: Whose = MINE) -> None:
     """One flow: its state, how many of its jobs ended how, and what went wrong last."""
     flow = options.tenant().get(PATH + id)
     options.record(flow, lambda: "\n".join(told(flow)))
 
 
 @app.command
-def jobs(id: str, *, limit: int = 20, options: Options = PLAIN) -> None:
+def jobs(id: str, *, limit: int = 20, options: Whose = MINE) -> None:
     """The jobs of a flow, the last of them first; its callback is none of them.
 
     Parameters
@@ -92,7 +92,7 @@ def jobs(id: str, *, limit: int = 20, options: Options = PLAIN) -> None:
 
 
 @app.command
-def cancel(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
+def cancel(id: str, *, yes: Yes = False, options: Whose = MINE) -> None:
     """Cancel a flow: its callback, and every job that has not ended. Counts them, and asks."""
     remote = options.tenant()
     if not yes:
@@ -105,7 +105,7 @@ def cancel(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
 
 
 @app.command
-def replay(id: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
+def replay(id: str, *, yes: Yes = False, options: Whose = MINE) -> None:
     """Put the dead letters of a flow back into the queue; it goes on. Counts them, and asks."""
     remote = options.tenant()
     if not yes:

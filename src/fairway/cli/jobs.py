@@ -14,7 +14,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from fairway.cli.bulk import Wish, act_on_many
-from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.remote import MINE, PLAIN, Options, Remote, Whose
 from fairway.cli.terminal.job_text import (
     compact,
     details,
@@ -88,7 +88,7 @@ ALL = Which()
 
 
 @app.command(name=("ls", "list"))
-def list_(*, which: Which = ALL, limit: int = 20, options: Options = PLAIN) -> None:
+def list_(*, which: Which = ALL, limit: int = 20, options: Whose = MINE) -> None:
     """The newest jobs that these filters match.
 
     Parameters
@@ -103,7 +103,7 @@ def list_(*, which: Which = ALL, limit: int = 20, options: Options = PLAIN) -> N
 
 
 @app.command
-def show(id: str, *, options: Options = PLAIN) -> None:
+def show(id: str, *, options: Whose = MINE) -> None:
     """One job: its times, its error with the stack, its arguments and what became of its runs."""
     job = options.tenant().get(f"/v1/jobs/{id}")
     options.record(job, lambda: "\n".join(told(job)))
@@ -164,13 +164,13 @@ def submit(
 
 
 @app.command
-def watch(id: str, *, options: Options = PLAIN) -> int:
+def watch(id: str, *, options: Whose = MINE) -> int:
     """Follow one job to its end, a line for each change. Exit status 1 if it did not succeed."""
     return _follow(options.tenant(), id, options)
 
 
 @app.command
-def tail(*, which: Which = ALL, limit: int = 10, options: Options = PLAIN) -> None:
+def tail(*, which: Which = ALL, limit: int = 10, options: Whose = MINE) -> None:
     """Jobs as they come and change state, until Ctrl-C.
 
     Parameters
@@ -191,7 +191,7 @@ def tail(*, which: Which = ALL, limit: int = 10, options: Options = PLAIN) -> No
 
 @app.command
 def move(
-    id: str, *, delay: str | None = None, at: str | None = None, options: Options = PLAIN
+    id: str, *, delay: str | None = None, at: str | None = None, options: Whose = MINE
 ) -> None:
     """Give a job that waits for its time another time.
 
@@ -214,7 +214,7 @@ def move(
 
 
 @app.command
-def cancel(id: str, *, children: bool = False, options: Options = PLAIN) -> None:
+def cancel(id: str, *, children: bool = False, options: Whose = MINE) -> None:
     """Cancel a job: at once while it waits, else its worker is asked to stop.
 
     Parameters
@@ -237,7 +237,7 @@ def cancel_all(
     dry_run: bool = False,
     wait: bool = True,
     yes: Yes = False,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Cancel every job that has not ended and matches. Shows what would go, and asks.
 
@@ -260,7 +260,7 @@ def cancel_all(
 
 
 @app.command
-def why(id: str, *, options: Options = PLAIN) -> None:
+def why(id: str, *, options: Whose = MINE) -> None:
     """Say why a job waits, its place in line and when it may start."""
     found = options.tenant().get(f"/v1/jobs/{id}/explain")
 

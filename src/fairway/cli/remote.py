@@ -33,6 +33,7 @@ Role = Literal["tenant", "operator"]
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
 WHERE = Group("Server", sort_key=9)
 WAIT_SECONDS = 30.0
+TENANT_HEADER = "fairway-tenant"  # for whom an operator acts
 
 
 @Parameter(name="*")
@@ -98,6 +99,27 @@ class Options(Output):
         return [_address(one, role) for one in (*here, *usual)]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Whose(Options):
+    """The same for commands about one tenant's things: an operator says whose."""
+
+    whose: Annotated[
+        str | None,
+        Parameter(
+            name="--tenant",
+            group=WHERE,
+            help="Whose, with an operator's key (default: your own, with the tenant's key).",
+        ),
+    ] = None
+
+    def tenant(self) -> Remote:
+        if self.whose is None:
+            return self._remote("tenant")
+        found = self.operator()
+        return Remote(found.url, found.key, acting_for=self.whose)
+
+
 class Address(NamedTuple):
     url: str
     key: str
@@ -112,6 +134,7 @@ def _plain(url: str) -> str:
 
 
 PLAIN = Options()
+MINE = Whose()
 
 
 class Reply(NamedTuple):
@@ -127,9 +150,10 @@ class Remote:
     does.
     """
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, acting_for: str | None = None) -> None:
         self.url = url
         self.key = key
+        self._acting = {} if acting_for is None else {TENANT_HEADER: acting_for}
         parsed = ApiKey.parse(key)
         self.scope = parsed.scope if parsed else ""  # what the key says of itself
 
@@ -168,7 +192,7 @@ class Remote:
             raise InvalidRequest("The key has characters that no key has; copy it anew.")
         given = {name: value for name, value in (query or {}).items() if value is not None}
         where = quote(path, safe="/%") + (f"?{urlencode(given)}" if given else "")
-        said = {"authorization": f"Bearer {self.key}", **(headers or {})}
+        said = {"authorization": f"Bearer {self.key}", **self._acting, **(headers or {})}
         content = None if body is None else msgspec.json.encode(body)
         if content is not None:
             said["content-type"] = "application/json"

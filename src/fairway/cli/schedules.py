@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from cyclopts import App
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import MINE, Options, Whose
 from fairway.cli.terminal.moments import past
 from fairway.cli.terminal.output import Column, say
 from fairway.core.errors import InvalidRequest
@@ -34,14 +34,14 @@ RUNS = (
 
 
 @app.command(name=("ls", "list"))
-def list_(*, options: Options = PLAIN) -> None:
+def list_(*, options: Whose = MINE) -> None:
     """All schedules, in plain English, with their next run."""
     found = options.tenant().pages("/v1/schedules", "schedules", LIST_MAX)
     options.rows({"schedules": found}, found, SCHEDULES, "No schedules.")
 
 
 @app.command
-def show(name: str, *, options: Options = PLAIN) -> None:
+def show(name: str, *, options: Whose = MINE) -> None:
     """One schedule, whole."""
     options.record(options.tenant().get(PATH + name))
 
@@ -61,7 +61,7 @@ def put(
     overlap: Literal["allow", "skip", "queue_one", "cancel_running"] = "skip",
     catch_up: Literal["none", "last", "all"] = "last",
     dry_run: bool = False,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Make or replace a schedule; prints it in plain English with its next runs.
 
@@ -107,34 +107,34 @@ def put(
 
 
 @app.command(name=("delete", "rm"))
-def delete(name: str, *, options: Options = PLAIN) -> None:
+def delete(name: str, *, options: Whose = MINE) -> None:
     """Delete a schedule; jobs that it made stay."""
     options.tenant().call("DELETE", PATH + name)
     options.record({"name": name, "deleted": True}, f"Deleted: {name}")
 
 
 @app.command
-def pause(name: str, *, options: Options = PLAIN) -> None:
+def pause(name: str, *, options: Whose = MINE) -> None:
     """No tick makes a job until it is resumed."""
     found = options.tenant().call("POST", f"{PATH}{name}/pause")
     options.record(found, f"Paused: {name}")
 
 
 @app.command
-def resume(name: str, *, options: Options = PLAIN) -> None:
+def resume(name: str, *, options: Whose = MINE) -> None:
     """Go on from the next tick."""
     _tell(options.tenant().call("POST", f"{PATH}{name}/resume"), options)
 
 
 @app.command
-def trigger(name: str, *, options: Options = PLAIN) -> None:
+def trigger(name: str, *, options: Whose = MINE) -> None:
     """Run it once, now; prints the job's id."""
     job = options.tenant().call("POST", f"{PATH}{name}/trigger")
     options.record(job, job["id"])
 
 
 @app.command
-def backfill(name: str, *, since: str, until: str = "0s", options: Options = PLAIN) -> None:
+def backfill(name: str, *, since: str, until: str = "0s", options: Whose = MINE) -> None:
     """Run the ticks of a past range that have no run.
 
     Parameters
@@ -151,7 +151,7 @@ def backfill(name: str, *, since: str, until: str = "0s", options: Options = PLA
 
 
 @app.command
-def runs(name: str, *, limit: int = 20, options: Options = PLAIN) -> None:
+def runs(name: str, *, limit: int = 20, options: Whose = MINE) -> None:
     """What became of its newest ticks.
 
     Parameters

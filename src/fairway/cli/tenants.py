@@ -226,5 +226,5 @@ def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
 
 def _number(name: str, value: str) -> int:
     if not value.isdigit():
-        raise InvalidRequest(f"{name} must be a whole number, not {value!r}.")
+        raise InvalidRequest(f"{name} must be a whole number from 0 on, not {value!r}.")
     return int(value)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from cyclopts import App
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import MINE, Whose
 from fairway.cli.terminal.moments import age, past, seconds
 from fairway.cli.terminal.output import Column
 from fairway.core.errors import InvalidRequest
@@ -35,14 +35,14 @@ DELIVERIES = (
 
 
 @app.command(name=("ls", "list"))
-def list_(*, options: Options = PLAIN) -> None:
+def list_(*, options: Whose = MINE) -> None:
     """All webhooks."""
     found = options.tenant().get(PATH)
     options.rows(found, found["webhooks"], WEBHOOKS, "No webhooks.")
 
 
 @app.command
-def add(url: str, *, kinds: str = "", description: str = "", options: Options = PLAIN) -> None:
+def add(url: str, *, kinds: str = "", description: str = "", options: Whose = MINE) -> None:
     """Send events to an address from now on; prints its id and its secret, once.
 
     Parameters
@@ -61,7 +61,7 @@ def add(url: str, *, kinds: str = "", description: str = "", options: Options = 
 
 
 @app.command
-def show(id: str, *, options: Options = PLAIN) -> None:
+def show(id: str, *, options: Whose = MINE) -> None:
     """One webhook, whole but for its secret."""
     options.record(options.tenant().get(f"{PATH}/{id}"))
 
@@ -74,7 +74,7 @@ def change(
     kinds: str | None = None,
     description: str | None = None,
     enabled: bool | None = None,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Change what is given; switch it off or on.
 
@@ -98,14 +98,14 @@ def change(
 
 
 @app.command(name=("rm", "delete"))
-def delete(id: str, *, options: Options = PLAIN) -> None:
+def delete(id: str, *, options: Whose = MINE) -> None:
     """Delete a webhook, with what was still on its way."""
     options.tenant().call("DELETE", f"{PATH}/{id}")
     options.record({"id": id, "deleted": True}, f"Deleted: {id}")
 
 
 @app.command
-def rotate(id: str, *, overlap: str = "1d", options: Options = PLAIN) -> None:
+def rotate(id: str, *, overlap: str = "1d", options: Whose = MINE) -> None:
     """Replace the secret; prints the new one, once.
 
     Parameters
@@ -121,7 +121,7 @@ def rotate(id: str, *, overlap: str = "1d", options: Options = PLAIN) -> None:
 
 
 @app.command(name="test")
-def try_out(id: str, *, options: Options = PLAIN) -> None:
+def try_out(id: str, *, options: Whose = MINE) -> None:
     """Send an event webhook.test; prints the delivery's id."""
     sent = options.tenant().call("POST", f"{PATH}/{id}/test")
     options.record(sent, sent["id"])
@@ -133,7 +133,7 @@ def deliveries(
     *,
     state: Literal["waiting", "delivered", "failed"] | None = None,
     limit: int = 20,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """What was sent, what waits for another try, what was given up; newest first.
 
@@ -158,7 +158,7 @@ def replay(
     *,
     since: str | None = None,
     all: bool = False,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """Send a delivery again, or those that were given up since a time.
 

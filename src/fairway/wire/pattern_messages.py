@@ -1,4 +1,5 @@
-"""What a name may be made of, in words: nobody should have to read a pattern to mend a request."""
+"""What the codec found wrong, in words: nobody should have to read a pattern, or know what a
+program calls its kinds of values, to mend a request."""
 
 from __future__ import annotations
 
@@ -33,15 +34,64 @@ _REGEX = re.compile(r"Expected `str` matching regex '.*'")
 _BY_REPR = {f"Expected `str` matching regex {pattern!r}": words for pattern, words in WORDS.items()}
 
 
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "datetime": "a time such as 2026-01-31T12:00:00Z",
+    "null": "null",
+}
+_BOUNDS = {">=": "{} or more", "<=": "at most {}", ">": "more than {}", "<": "less than {}"}
+_LENGTHS = {">=": "at least {}", "<=": "at most {}"}
+
+_BOUND = re.compile(r"Expected `(int|float)` (>=|<=|>|<) (-?[0-9.e+]+)")
+_LENGTH = re.compile(r"Expected `(str|array|object)` of length (>=|<=) ([0-9]+)")
+_KIND = re.compile(r"Expected `([a-z |]+)`, got `([a-z]+)`")
+_PLAIN = (
+    (re.compile(r"Object missing required field (`[^`]*`)"), r"The field \1 is missing."),
+    (re.compile(r"Object contains unknown field (`[^`]*`)"), r"There is no field \1 here."),
+    (
+        re.compile(r"Invalid RFC3339 encoded datetime"),
+        "This is no time; write one such as 2026-01-31T12:00:00Z.",
+    ),
+)
+
+
 def in_words(message: str) -> str:
-    """What the codec said, with its pattern put into words."""
+    """What the codec said, for people; what is not known here stays as it is."""
+    said = _REGEX.sub(_pattern, message)
+    said = _BOUND.sub(_bound, said)
+    said = _LENGTH.sub(_length, said)
+    said = _KIND.sub(_kind, said)
+    for found, words in _PLAIN:
+        said = found.sub(words, said)
+    return said
 
-    def said(found: re.Match[str]) -> str:
-        words = _BY_REPR.get(found[0])
-        return "This text is not of the form it must have." if words is None else _must(words)
 
-    return _REGEX.sub(said, message)
-
-
-def _must(words: str) -> str:
+def _pattern(found: re.Match[str]) -> str:
+    words = _BY_REPR.get(found[0])
+    if words is None:
+        return "This text is not of the form it must have."
     return f"This must have {words}."
+
+
+def _bound(found: re.Match[str]) -> str:
+    kind, sign, number = found.groups()
+    return f"This must be {_KINDS[kind]}, {_BOUNDS[sign].format(number.removesuffix('.0'))}."
+
+
+def _length(found: re.Match[str]) -> str:
+    kind, sign, number = found.groups()
+    if (sign, number) == (">=", "1"):
+        return "This must not be empty."
+    unit = "character" if kind == "str" else "entry"
+    many = {"character": "characters", "entry": "entries"}[unit]
+    return f"This must have {_LENGTHS[sign].format(number)} {unit if number == '1' else many}."
+
+
+def _kind(found: re.Match[str]) -> str:
+    wanted = [_KINDS.get(one, one) for one in found[1].split(" | ")]
+    return f"This must be {' or '.join(wanted)}, not {_KINDS.get(found[2], found[2])}."

@@ -96,3 +96,16 @@ def test_what_was_received_is_told_after_its_tenant_was_forgotten() -> None:
     after = share.standings.standing(TenantId(1), 3 * 3600 * SECOND)
     assert after.received_us == before.received_us == 5 * SECOND
     assert after.entitled_us == before.entitled_us == 5 * SECOND
+
+
+def test_nobody_stands_before_itself() -> None:
+    """Entries that a tenant left behind are no tenants whose turn comes first."""
+    share = pool(8)
+    for moment in range(8):  # one job after the other, and all of them run on
+        share.wake(TenantId(1), moment * SECOND)
+        share.grant(1, always, moment * SECOND)
+        share.sleep(TenantId(1), moment * SECOND)
+    share.wake(TenantId(1), 8 * SECOND)
+    assert share.standings.standing(TenantId(1), 9 * SECOND).ahead == 0
+    share.wake(TenantId(2), 9 * SECOND)
+    assert share.standings.standing(TenantId(1), 9 * SECOND).ahead == 1

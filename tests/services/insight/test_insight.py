@@ -99,6 +99,22 @@ async def test_history_tells_what_happened_and_survives_a_restart(
     assert await history(platform, LineKind.POOL, 0, "short") == WORK, "told once"
 
 
+async def test_who_stops_leaves_what_waits_to_the_next_to_tell(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Both would be in the minute of a restart, which would show twice as much as there is."""
+    await platform.loops["minutes"].stop()
+    await submit(platform, tenant, *[new()] * 2)
+    await looked(platform)
+    await platform.insight.minutes.close()
+    now = platform.store_clock.now()
+    since, before = now - timedelta(minutes=5), now + timedelta(minutes=1)
+    wish = HistoryWish(LineKind.POOL, TenantId(0), "short", since, before, "minute")
+    found = (await platform.insight.history.read(wish, None)).columns
+    told = zip(found["accepted"], found["queued"], found["slots"], strict=True)
+    assert [one for one in told if one[0]] == [(2, None, None)]
+
+
 async def test_the_board_shows_what_waits_and_why(platform: Platform, tenant: Tenant) -> None:
     other = await add_tenant(platform, "other")
     await submit(platform, tenant, *[new()] * 3)

@@ -30,16 +30,30 @@ export function Empty(props: {
   );
 }
 
+/** The field that a sentence is about, where it does not name it itself. */
+function fieldOf(error: ApiError): string {
+  const about = error.errors.find((one) => one.detail === error.detail)?.pointer ?? '';
+  const name = about.replace(/^\//, '').replaceAll('/', '.');
+  return error.detail.includes(name) ? '' : name;
+}
+
 /** What the server refused, in its own words, and where its code is explained. */
 export function Problem(props: { error: ApiError | Error; onRetry?: () => void }): JSX.Element {
   const error = asApiError(props.error);
   const more = error.errors.filter((one) => one.detail && one.detail !== error.detail);
+  const field = fieldOf(error);
   return (
     <div class="problem" role="alert">
       <Icon name="failures" />
       <div class="problem-words">
         <p class="problem-title">{error.title}</p>
-        {error.detail && <p>{error.detail}</p>}
+        {error.detail && (
+          <p>
+            {field && <code>{field}</code>}
+            {field && ': '}
+            {error.detail}
+          </p>
+        )}
         {more.length > 0 && (
           <ul>
             {more.map((one) => (

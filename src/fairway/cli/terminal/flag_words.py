@@ -12,6 +12,7 @@ from fairway.wire.problems import naming_its_field
 
 #: Fields that a flag has a shorter name for.
 _SHORT = {
+    "Fairway-Tenant": "tenant",
     "delay_seconds": "delay",
     "execute_at": "at",
     "q": "search",

@@ -54,8 +54,13 @@ class Entries:
             heappush(self.heap, key)
 
     def before(self, v: int) -> int:
-        """How many entries are smaller; some of them are stale."""
-        return sum(key < v for keys in (self.heap, self.rest) for key in keys)
+        """How many others have a live entry that is smaller than this, which is somebody's own."""
+        mine, nodes = v & TENANT_MASK, self._nodes
+        smaller = {key for keys in (self.heap, self.rest) for key in keys if key < v}
+        others = (
+            (key, nodes.get(key & TENANT_MASK)) for key in smaller if key & TENANT_MASK != mine
+        )
+        return sum(node is not None and node.key == key for key, node in others)
 
 
 def living(keys: Iterable[int], nodes: Mapping[int, Entered]) -> set[int]:

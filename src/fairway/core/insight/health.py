@@ -68,7 +68,8 @@ def health_of(seen: ServerSight, shards_total: int) -> Health:
 
 def _of_pool(pool: PoolSight) -> list[HealthReason]:
     if pool.queued and not pool.slots:
-        text = f"{pool.queued} jobs wait in the pool {pool.name}, and no worker serves it."
+        waiting = "1 job waits" if pool.queued == 1 else f"{pool.queued} jobs wait"
+        text = f"{waiting} in the pool {pool.name}, and no worker serves it."
         return [HealthReason("NO_WORKERS", "critical", text, "/ui/workers")]
     found: list[HealthReason] = []
     age = None if pool.oldest_ms is None else pool.oldest_ms / 1000

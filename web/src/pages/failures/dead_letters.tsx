@@ -27,7 +27,7 @@ export function DeadLettersPage(): JSX.Element {
   return (
     <Page
       title="Dead letters"
-      about="Kept for seven days. A replay puts the same job back into the queue; a discard takes it off this list."
+      about="Kept as long as jobs are. A replay puts the same job back into the queue; a discard takes it off this list."
     >
       <Card>
         <FilterBar names={['type', 'pool', 'tag', 'fingerprint']} types={types} />
@@ -54,7 +54,7 @@ export function DeadLettersPage(): JSX.Element {
 
 const NO_MATCH = <Empty title="No dead letter matches" text="Take a filter away." />;
 const NONE = (
-  <Empty title="No dead letters" text="Nothing has failed for good in the last seven days." />
+  <Empty title="No dead letters" text="Nothing that is kept has failed for good." />
 );
 const DIED_OF: Column<Job> = {
   name: 'error',

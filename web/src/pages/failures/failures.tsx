@@ -54,7 +54,7 @@ function Groups(props: { found: FailureGroups }): JSX.Element {
       <Card>
         <Empty
           title="Nothing has failed for good"
-          text="Jobs that end without success after all their attempts are grouped here by cause, for seven days."
+          text="Jobs that end without success after all their attempts are grouped here by cause, as long as jobs are kept."
         />
       </Card>
     );

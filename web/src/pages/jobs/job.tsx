@@ -14,7 +14,7 @@ import { WhyCard } from './why_card';
 import { asCurl, asPython } from '../parts/copy_as';
 import { follow } from '../parts/follow';
 import type { Job, JobList } from '../parts/shapes';
-import { isFinal, progressOf, stateTone } from '../parts/words';
+import { isFinal, progressOf, ranSeconds, stateTone } from '../parts/words';
 
 const TABS = [
   { key: 'timeline', title: 'Timeline' },
@@ -142,6 +142,7 @@ function ProgressBar(props: { job: Job }): JSX.Element | null {
 
 function JobFacts(props: { job: Job }): JSX.Element {
   const { job } = props;
+  const ran = ranSeconds(job);
   return (
     <Facts
       items={[
@@ -152,7 +153,7 @@ function JobFacts(props: { job: Job }): JSX.Element {
         job.execute_at !== null && ['Due', <Time at={job.execute_at} />],
         job.started_at !== null && ['Last run began', <Time at={job.started_at} />],
         job.finished_at !== null && ['Ended', <Time at={job.finished_at} />],
-        job.ran_seconds !== null && ['Ran', <Duration seconds={job.ran_seconds} />],
+        ran !== null && [job.state === 'running' ? 'Runs for' : 'Ran', <Duration seconds={ran} />],
         job.late_seconds !== null && ['Late by', <Duration seconds={job.late_seconds} />],
         job.not_after !== null && [
           'Last moment to start',

@@ -8,7 +8,7 @@ import { useQuery } from '../../router';
 import { BulkBar } from '../parts/bulk_bar';
 import { FilterBar, filterOf } from '../parts/filter_bar';
 import type { Job, JobList } from '../parts/shapes';
-import { stateTone, waitedSeconds } from '../parts/words';
+import { ranSeconds, stateTone, waitedSeconds } from '../parts/words';
 
 const EVERY_MS = 2000;
 const PAGE = 50;
@@ -124,7 +124,7 @@ const COLUMNS: Column<Job>[] = [
     name: 'ran',
     title: 'Ran',
     numeric: true,
-    cell: (job) => <Duration seconds={job.ran_seconds} />,
+    cell: (job) => <Duration seconds={ranSeconds(job)} />,
   },
   { name: 'attempts', title: 'Attempts', numeric: true, minor: true, cell: (job) => job.attempts },
   {

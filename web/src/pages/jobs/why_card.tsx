@@ -60,7 +60,7 @@ function Why(props: { found: Explained }): JSX.Element {
           {seconds(found.run_seconds)}. An estimate, no promise.
         </p>
       )}
-      {found.share && <Share share={found.share} />}
+      {found.share && found.share.entitled_slot_seconds > 0 && <Share share={found.share} />}
     </div>
   );
 }

@@ -74,6 +74,12 @@ export function waitedSeconds(job: Job): number | null {
   return waited < 0 ? null : waited; // it is due again, after the run that began last
 }
 
+/** Of one that runs, until now: nobody has measured it yet. */
+export function ranSeconds(job: Job): number | null {
+  if (job.state !== 'running' || !job.started_at) return job.ran_seconds;
+  return Math.max((Date.now() - Date.parse(job.started_at)) / 1000, 0);
+}
+
 /** Whole millionths of the currency, as people write money; the API does not name the currency. */
 export function money(micros: number | null): string {
   if (micros === null) return '–';

@@ -126,7 +126,7 @@ function Runs(props: { path: string; last: string | null }): JSX.Element {
 function RunsTable(props: { path: string }): JSX.Element {
   const [before, setBefore] = useState('');
   const path = before ? `${props.path}&before=${encodeURIComponent(before)}` : props.path;
-  const found = useLoad<RunsReply>(path);
+  const found = useLoad<RunsReply>(path, { every: EVERY_MS });
   return (
     <Card title="Runs" flush>
       <Loads of={found}>
