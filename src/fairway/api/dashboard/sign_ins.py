@@ -45,7 +45,7 @@ _SET_COOKIE = ReplyHeader(
     reply=Reply(200, "You are signed in.", SessionView, _EXAMPLE, (_SET_COOKIE,)),
     problems=(
         *("UNAUTHENTICATED", "FORBIDDEN", "TENANT_SUSPENDED", "CROSS_SITE_REQUEST"),
-        *("TOO_MANY_WRONG_KEYS", "UNAVAILABLE"),
+        *("TOO_MANY_WRONG_KEYS", "TOO_MANY_SIGN_INS", "UNAVAILABLE"),
     ),
 )
 async def sign_in(request: Request, platform: Platform) -> Response:
@@ -106,6 +106,7 @@ async def get_session(request: Request, principal: Principal) -> Response:
             "expires_at": "2026-01-31T12:10:00Z",
         },
     ),
+    problems=("TOO_MANY_SIGN_INS",),
 )
 async def add_sign_in_link(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make a sign-in link

@@ -1,6 +1,6 @@
 """A stream of server-sent events.
 
-It ends with its key: who comes back with one that was revoked is refused.
+It ends with its key, and with the session by which it was asked for: who comes back is refused.
 
 A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
 a library's took five, and its remains held up everybody's requests.
@@ -12,6 +12,7 @@ import asyncio
 
 from starlette.responses import Response
 
+from fairway.api.auth import SESSION, CookieSession
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.core.errors import Forbidden
 from fairway.core.ids import TenantId
@@ -40,16 +41,18 @@ class EventStream(Response):
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._platform.waiting.slot("streams", self._tenant):
+        platform, session = self._platform, scope.get(SESSION)
+        token = session.token if isinstance(session, CookieSession) else None
+        with platform.waiting.slot("streams", self._tenant):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             telling = asyncio.create_task(self.tell(send), name="events")
             leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
             both = (telling, leaving)
             try:
-                async with self._platform.revocation.held(self._key_id):
+                async with platform.revocation.held(self._key_id), platform.sign_ins.held(token):
                     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             except Forbidden:
-                pass  # the key was revoked: who comes back with it hears so
+                pass  # key or session opens nothing any more: who comes back with it hears so
             finally:
                 for task in both:
                     task.cancel()

@@ -2,14 +2,16 @@
 
 Sessions are in the store, so every server knows them; those that were shown here are kept in
 memory and asked about together every few seconds. A session opens what its key does, for as long as
-the key does and twelve hours at most. A link opens one session, once, within minutes. Wrong tokens
-are guesses, counted by address like wrong keys. Keys of workers open none.
+the key does and twelve hours at most; what goes on under it ends with it. A link opens one session,
+once, within minutes. Wrong tokens are guesses, counted by address like wrong keys. Keys of workers
+open none.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -25,6 +27,7 @@ from fairway.core.sign_in import (
 )
 from fairway.runtime.random_ids import sign_in_token
 from fairway.services.backpressure.key_guesses import too_many
+from fairway.services.backpressure.sign_in_pace import SignInPace
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.principal import Principal
 from fairway.services.registry.tenants_and_keys import Directory
@@ -37,6 +40,7 @@ from fairway.store.registry.tenants import key_facts
 REFRESH_SECONDS = 2.0
 REMEMBERED_MAX = 2_000  # sessions in memory: all are asked about in one statement
 WAITING_MAX = 500  # that want to be looked up or written; one at a time is
+OWNER_WAITING_MAX = 200  # of one address that looks up, and of one who signs in
 LASTS: dict[SignInKind, timedelta] = {
     "session": timedelta(seconds=SESSION_SECONDS),
     "link": timedelta(seconds=LINK_SECONDS),
@@ -71,16 +75,18 @@ class SignIns:
         self._check = check  # raises when the key of this id opens nothing any more
         self._known: dict[bytes, SignedIn] = {}
         self._one_asks = asyncio.Lock()  # however many sign in, one connection is theirs
-        self._waiting = 0
+        self._waiting: Counter[Hashable] = Counter()
+        self._pace = SignInPace(store_clock.now_us)
+        self._held: dict[bytes, set[asyncio.Timeout]] = {}  # what goes on under a session
 
     async def run_once(self, now_us: int) -> float:
         """A loop: what ended elsewhere, or with its key, is forgotten here."""
-        asked = list(self._known)
+        asked = list({*self._known, *self._held})
         if asked:
             async with self._database.background() as connection:
                 living = await store.living_sessions(connection, asked)
             for ended in set(asked) - living:
-                self._known.pop(ended, None)
+                self._forget(ended)
         return REFRESH_SECONDS
 
     # -- sessions ----------------------------------------------------------------------------
@@ -97,9 +103,36 @@ class SignIns:
         self._check(found.principal.key_id)  # at once, where it was revoked or suspended here
         return found
 
+    @asynccontextmanager
+    async def held(self, token: str | None) -> AsyncIterator[None]:
+        """Wait under a session, if under one. Raises out of the middle of it when that is over."""
+        if token is None:
+            yield
+            return
+        shown = token_hash(token)
+        waits = self._held.setdefault(shown, set())
+        try:
+            async with asyncio.timeout(None) as until:
+                waits.add(until)
+                try:
+                    yield
+                finally:
+                    waits.discard(until)
+                    if not waits and self._held.get(shown) is waits:
+                        del self._held[shown]
+        except TimeoutError:
+            if until.expired():
+                raise session_over() from None
+            raise
+
+    def _forget(self, shown: bytes) -> None:
+        self._known.pop(shown, None)
+        for until in self._held.pop(shown, ()):
+            until.reschedule(0)  # in the past: it is over with the next turn of the loop
+
     async def _look_up(self, shown: bytes, address: str) -> SignedIn | None:
         self._refuse_guessers(address)
-        async with self._asking() as connection:
+        async with self._asking(address) as connection:
             stored = await store.read_session(connection, shown)
         if stored is None:
             self._failed(address)
@@ -122,29 +155,30 @@ class SignIns:
             raise Forbidden("A worker's key opens no session; use a tenant's or an operator's.")
         whose = None if principal.tenant is None else principal.tenant.id
         act = Act("sign_in", principal.key_id, whose, after={"lasts": str(LASTS["session"])})
-        opened = await self._add("session", principal.key_id, (actor, act))
+        owner = principal.key_id if whose is None else whose
+        opened = await self._add("session", principal.key_id, owner, (actor, act))
         self._remember(token_hash(opened.token), SignedIn(principal, opened.expires_at))
         return opened
 
     async def end(self, token: str) -> None:
         """Here at once, on other servers within their next look."""
         shown = token_hash(token)
-        async with self._asking() as connection:
+        async with self._asking(shown) as connection:
             await store.end_session(connection, shown)
-        self._known.pop(shown, None)
+        self._forget(shown)
 
     # -- links -------------------------------------------------------------------------------
 
     async def add_link(self, key_id: str) -> Opened:
         """It opens one session of this key's, once."""
-        return await self._add("link", key_id)
+        return await self._add("link", key_id, key_id)
 
     async def take_link(self, code: str, address: str = "") -> Principal | None:
         """Who made this link, which is used up with that; None: there is none any more."""
         self._refuse_guessers(address)
         key_id = None
         if is_token(code):
-            async with self._asking() as connection:
+            async with self._asking(address) as connection:
                 key_id = await store.take_link(connection, token_hash(code))
         if key_id is None:
             self._failed(address)
@@ -154,10 +188,15 @@ class SignIns:
     # -- both --------------------------------------------------------------------------------
 
     async def _add(
-        self, kind: SignInKind, key_id: str, said: tuple[Actor, Act] | None = None
+        self,
+        kind: SignInKind,
+        key_id: str,
+        owner: Hashable,
+        said: tuple[Actor, Act] | None = None,
     ) -> Opened:
+        self._pace.take(owner)
         token = sign_in_token()
-        async with self._asking() as connection, connection.transaction():
+        async with self._asking(owner) as connection, connection.transaction():
             if await key_facts(connection, key_id) is None:
                 raise Forbidden("This API key is not valid.", code="UNAUTHENTICATED")
             ends_at = await store.add_sign_in(
@@ -168,15 +207,18 @@ class SignIns:
         return Opened(token, ends_at)
 
     @asynccontextmanager
-    async def _asking(self) -> AsyncIterator[Connection]:
-        if self._waiting >= WAITING_MAX:
+    async def _asking(self, owner: Hashable) -> AsyncIterator[Connection]:
+        waiting = self._waiting
+        if waiting[owner] >= OWNER_WAITING_MAX or waiting.total() >= WAITING_MAX:
             raise Unavailable("Very many are signing in; try again shortly.")
-        self._waiting += 1
+        waiting[owner] += 1
         try:
             async with told_if_away, self._one_asks, self._database.people() as connection:
                 yield connection
         finally:
-            self._waiting -= 1
+            waiting[owner] -= 1
+            if not waiting[owner]:
+                del waiting[owner]
 
     def _refuse_guessers(self, address: str) -> None:
         guesses = self._directory.guesses
@@ -186,3 +228,7 @@ class SignIns:
     def _failed(self, address: str) -> None:
         if self._directory.guesses is not None:
             self._directory.guesses.failed(address)
+
+
+def session_over() -> Forbidden:
+    return Forbidden("This session is over; sign in again.", code="UNAUTHENTICATED")
