@@ -57,7 +57,7 @@ async def sign_in(request: Request, platform: Platform) -> Response:
     """
     refuse_other_sites(request.scope)
     wanted = await decoded(request, SignIn)
-    principal = await _shown(wanted, platform, caller_address(request.scope))
+    principal = await _shown(wanted, platform, caller_address(request.scope, platform))
     actor = actor_by(principal, request.scope, platform)
     opened = await platform.sign_ins.open(principal, actor)
     reply = _told(principal, CookieSession(opened.token, opened.expires_at))
