@@ -33,7 +33,8 @@ _EXAMPLE: dict[str, Any] = {
 }
 _SET_COOKIE = ReplyHeader(
     "Set-Cookie",
-    "The session, for the browser alone: HttpOnly, SameSite=Strict, Secure over https.",
+    "The session, for the browser alone: HttpOnly, SameSite=Strict; over https Secure, and its name"
+    " begins with `__Host-`.",
     f"{COOKIE}=…; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200",
 )
 
