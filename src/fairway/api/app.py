@@ -36,7 +36,9 @@ from fairway.api.http.asgi import (
     send_bytes,
     send_problem,
 )
+from fairway.api.http.headers import header
 from fairway.api.http.page_streams import page_slots
+from fairway.api.http.sign_in_cookie import not_kept
 from fairway.api.insight.views import OverviewText
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
@@ -76,6 +78,8 @@ class Api:
         if scope["type"] != "http":
             await self._socket(scope, receive, send)
             return
+        if header(scope, b"cookie") is not None:
+            send = not_kept(send)
         try:
             await self._route(scope, receive, send)
         except FairwayError as error:

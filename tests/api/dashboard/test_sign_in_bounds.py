@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from tests.api.dashboard.test_sign_ins import PATIENCE_SECONDS, ask, signed_in
 from tests.api.house import House, open_house, problem
+from tests.api.jobs.test_jobs import submit
 
 from fairway.core.sign_in import token_hash
 from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE
@@ -117,3 +118,13 @@ async def test_a_stream_ends_with_its_session(house: House, how: str) -> None:
             async for _ in parts:
                 pass
     assert not house.platform.sign_ins._held
+
+
+async def test_no_cache_keeps_what_a_session_was_told(house: House) -> None:
+    async with signed_in(house, house.new_tenant()[1]) as browser:
+        place = await submit(browser)
+        assert (await browser.get(place)).headers.get_list("cache-control") == ["no-cache"]
+        for path in ("/v1/jobs", "/v1/overview", "/v1/usage", "/v1/jobs/none", "/v1/none"):
+            reply = await browser.get(path)
+            assert reply.headers.get_list("cache-control") == ["no-store"], path
+        assert (await browser.get("/ui")).headers.get_list("cache-control") == ["no-cache"]

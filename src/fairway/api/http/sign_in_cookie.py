@@ -9,9 +9,10 @@ has another name, and is not looked at.
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
-from fairway.api.http.asgi import Scope
+from fairway.api.http.asgi import Scope, Send
 from fairway.api.http.headers import header
 from fairway.core.errors import Forbidden
 from fairway.core.sign_in import SESSION_SECONDS, is_csrf_token, is_token
@@ -39,6 +40,23 @@ def set_cookie(scope: Scope, token: str, seconds: int = SESSION_SECONDS) -> str:
     if is_https(scope):
         return "; ".join([f"{SECURE_COOKIE}={token}", *parts, "Secure"])
     return "; ".join([f"{COOKIE}={token}", *parts])
+
+
+def not_kept(send: Send) -> Send:
+    """A reply to a browser that says nothing of caches is kept by none.
+
+    Caches that many share keep no reply to a request with `Authorization`, but for a cookie there
+    is no such rule; and an operator asks for several tenants' things under the same address.
+    """
+
+    async def answer(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message["headers"])
+            if all(name.lower() != b"cache-control" for name, _ in headers):
+                message = message | {"headers": [*headers, (b"cache-control", b"no-store")]}
+        await send(message)
+
+    return answer
 
 
 def is_https(scope: Scope) -> bool:
