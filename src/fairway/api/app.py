@@ -39,6 +39,7 @@ from fairway.api.http.asgi import (
 from fairway.api.http.headers import header
 from fairway.api.http.page_streams import page_slots
 from fairway.api.http.sign_in_cookie import not_kept
+from fairway.api.insight.live import OneByOne
 from fairway.api.insight.views import OverviewText
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
@@ -159,6 +160,7 @@ class _ColdRoutes(Starlette):
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = health.MetricsText(platform.metrics)
         self.state.overview_text = OverviewText(platform)
+        self.state.live_turns = OneByOne(platform.clock.now_us)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:
