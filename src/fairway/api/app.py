@@ -36,7 +36,10 @@ from fairway.api.http.asgi import (
     send_bytes,
     send_problem,
 )
+from fairway.api.http.headers import header
 from fairway.api.http.page_streams import page_slots
+from fairway.api.http.sign_in_cookie import not_kept
+from fairway.api.insight.live import OneByOne
 from fairway.api.insight.views import OverviewText
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
@@ -76,6 +79,8 @@ class Api:
         if scope["type"] != "http":
             await self._socket(scope, receive, send)
             return
+        if header(scope, b"cookie") is not None:
+            send = not_kept(send)
         try:
             await self._route(scope, receive, send)
         except FairwayError as error:
@@ -155,6 +160,7 @@ class _ColdRoutes(Starlette):
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = health.MetricsText(platform.metrics)
         self.state.overview_text = OverviewText(platform)
+        self.state.live_turns = OneByOne(platform.clock.now_us)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

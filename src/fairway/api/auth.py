@@ -17,14 +17,14 @@ from fairway.api.endpoint import Endpoint, KeyScope
 from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
 from fairway.api.http.sign_in_cookie import check_not_forged, token_in_cookie
-from fairway.api.origin import origin_of
+from fairway.api.origin import origin_of, sender_of
 from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
-from fairway.services.registry.sign_ins import SignIns
+from fairway.services.registry.sign_ins import session_over
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire.exchange import Hello
 
@@ -49,13 +49,15 @@ def _unauthenticated(message: str) -> Forbidden:
     return Forbidden(message, code="UNAUTHENTICATED")
 
 
-async def principal_of(scope: Scope, directory: Directory, shown: str | None = None) -> Principal:
+async def principal_of(scope: Scope, platform: Platform, shown: str | None = None) -> Principal:
     """Who holds the key of this request. A wrong key and an unknown one look the same.
 
     `shown`: a key that came by another way than the header.
     """
-    text = _key_in_header(scope) if shown is None else shown
-    principal = directory.known(text) or await directory.authenticate(text, caller_address(scope))
+    text, directory = _key_in_header(scope) if shown is None else shown, platform.directory
+    principal = directory.known(text)
+    if principal is None:
+        principal = await directory.authenticate(text, caller_address(scope, platform))
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
@@ -65,15 +67,15 @@ async def principal_of(scope: Scope, directory: Directory, shown: str | None = N
 
 
 async def _signed_in(
-    scope: Scope, sign_ins: SignIns, endpoint: Endpoint, missing: Forbidden
+    scope: Scope, platform: Platform, endpoint: Endpoint, missing: Forbidden
 ) -> Principal:
     """Who holds the session of this request's cookie."""
     token = token_in_cookie(scope)
     if token is None or not endpoint.takes_cookie:
         raise missing
-    found = await sign_ins.find(token, caller_address(scope))
+    found = await platform.sign_ins.find(token, caller_address(scope, platform))
     if found is None:
-        raise _unauthenticated("This session is over; sign in again.")
+        raise session_over()
     if scope["method"] not in READING:
         check_not_forged(scope, token)
     scope[SESSION] = CookieSession(token, found.expires_at)
@@ -99,9 +101,9 @@ async def admit(
 ) -> Principal:
     """Who asks, if their key is of a kind that the endpoint takes and may do what it does."""
     try:
-        principal = await principal_of(scope, platform.directory, shown)
+        principal = await principal_of(scope, platform, shown)
     except _NoKey as missing:
-        principal = await _signed_in(scope, platform.sign_ins, endpoint, missing)
+        principal = await _signed_in(scope, platform, endpoint, missing)
     if principal.scope not in endpoint.keys:
         principal = await _acting(scope, platform, endpoint, principal)
     if endpoint.permission not in principal.may:
@@ -204,7 +206,6 @@ GIVEN: dict[str, Callable[[Request], Any]] = {
 }
 
 
-def caller_address(scope: Scope) -> str:
-    """By which guesses are counted."""
-    client = scope.get("client")
-    return address_of(client[0]) if client else ""
+def caller_address(scope: Scope, platform: Platform) -> str:
+    """By which guesses are counted: not all who come through one proxy pay for one of them."""
+    return address_of(sender_of(scope, platform.cluster.secret, platform.settings.trusted_proxies))

@@ -1,4 +1,4 @@
-"""Where a request comes from, and its id, for the audit.
+"""Where a request comes from, for the audit and for counting guesses, and its id.
 
 The address is the connection's own, unless a proxy that the operator trusts says whom it speaks
 for, or a server of this cluster passes the request on and proves that it is one.
@@ -36,10 +36,20 @@ def origin_of(scope: Scope, secret: str, proxies: str) -> Origin:
     if (passed := _passed_on(scope, secret)) is not None:
         scope[REQUEST_ID] = passed.request_id
         return passed
+    return Origin(_spoken_by(scope, proxies), request_id_of(scope))
+
+
+def sender_of(scope: Scope, secret: str, proxies: str) -> str:
+    """The address alone."""
+    passed = _passed_on(scope, secret)
+    return _spoken_by(scope, proxies) if passed is None else passed.address
+
+
+def _spoken_by(scope: Scope, proxies: str) -> str:
     client = scope.get("client")
     peer = client[0] if client else ""
     said = (header(scope, FORWARDED_FOR) or b"").decode("latin-1")
-    return Origin(speaker(peer, said, networks(proxies)), request_id_of(scope))
+    return speaker(peer, said, networks(proxies))
 
 
 def request_id_of(scope: Scope) -> str:

@@ -90,8 +90,8 @@ class Settings:
     audit_days: int = 365
     """How long it is known who changed what."""
     trusted_proxies: str = ""
-    """Addresses and networks of proxies, with commas, whose `X-Forwarded-For` the audit believes;
-    from anybody else the header means nothing."""
+    """Addresses and networks of proxies, with commas, whose `X-Forwarded-For` is believed: by the
+    audit, and where wrong keys are counted. From anybody else the header means nothing."""
     redacted_fields: str = ""
     """Names of fields, with commas, whose values are hidden from operators and from the audit,
     besides password, token, secret, authorization, api_key, card and
@@ -187,7 +187,8 @@ class Settings:
     """Replies that wait in memory to be read; when there are more, who has most of them loses its
     largest."""
     streams_max: int = 2000
-    """Event streams that a server keeps open; then 429 `TOO_MANY_STREAMS`."""
+    """Event streams that a server keeps open, a tenth of them for operators; then 429
+    `TOO_MANY_STREAMS`."""
     streams_per_tenant: int = 500
     """And of one tenant."""
     waits_per_tenant: int = 500

@@ -57,6 +57,7 @@ CODES: dict[str, tuple[int, str]] = {
     "TOO_MANY_STREAMS": (429, "As many event streams are open as may be"),
     "TOO_MANY_WAITING": (429, "As many requests of the tenant wait as may"),
     "TOO_MANY_WRONG_KEYS": (429, "Too many wrong API keys came from this address"),
+    "TOO_MANY_SIGN_INS": (429, "Too many sign-ins in a short time"),
     "UNKNOWN_POOL": (422, "There is no such pool"),
     "QUEUE_DEPTH_EXCEEDED": (429, "The tenant's queue is full"),
     "TENANT_RATE_LIMIT_EXCEEDED": (429, "The tenant's submit rate is used up"),

@@ -14,6 +14,9 @@ from tests.api.house import House, problem
 from tests.api.jobs.test_jobs import submit
 from tests.api.worker import HandWorker
 
+from fairway.api.billing.usage import _csv
+from fairway.wire.billing import UsageLine
+
 SUMS = ("jobs", "attempts", "billed_us", "unbilled_us")
 BILLED_ENDS: list[dict[str, Any]] = [
     {"kind": "succeeded"},
@@ -106,6 +109,15 @@ async def test_the_same_as_csv(tenant: httpx2.AsyncClient, worker: HandWorker) -
     (line,) = csv.DictReader(io.StringIO(reply.text))
     assert line["type"] == worker.type
     assert [line[name] for name in ("pool", *SUMS)] == ["short", "1", "1", "1500", "0"]
+
+
+@pytest.mark.parametrize("name", ["=1+cmd", "+1", "-1", "@SUM(A1)"])
+def test_no_name_of_a_type_is_a_formula_in_a_table(name: str) -> None:
+    now = datetime.now(UTC)
+    sums = dict.fromkeys(SUMS, -1)
+    line = UsageLine(period=now, pool="short", type=name, **sums)
+    (row,) = csv.DictReader(io.StringIO(_csv([line])))
+    assert (row["type"], row["unbilled_us"]) == (f"'{name}", "-1")
 
 
 async def test_an_operator_names_the_tenant_and_a_tenant_is_itself(

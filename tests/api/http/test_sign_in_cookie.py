@@ -8,6 +8,7 @@ import pytest
 
 from fairway.api.http.sign_in_cookie import (
     COOKIE,
+    SECURE_COOKIE,
     refuse_other_sites,
     set_cookie,
     token_in_cookie,
@@ -44,7 +45,7 @@ def test_a_token_among_cookies(cookies: str, found: str | None) -> None:
 def test_a_cookie_for_this_server_alone() -> None:
     usual = "; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200"
     assert set_cookie(scope(), TOKEN) == f"{COOKIE}={TOKEN}{usual}"
-    assert set_cookie(scope("https"), TOKEN) == f"{COOKIE}={TOKEN}{usual}; Secure"
+    assert set_cookie(scope("https"), TOKEN) == f"{SECURE_COOKIE}={TOKEN}{usual}; Secure"
     assert set_cookie(scope(x_forwarded_proto="https"), TOKEN).endswith("; Secure")
     assert "Max-Age=0" in set_cookie(scope(), "", seconds=0)
 
@@ -70,3 +71,14 @@ def test_who_may_sign_somebody_in(headers: dict[str, str], *, may: bool) -> None
     with pytest.raises(Forbidden) as refused:
         refuse_other_sites(scope(**headers))
     assert refused.value.code == "CROSS_SITE_REQUEST"
+
+
+def test_over_https_a_cookie_of_a_neighbour_is_not_looked_at() -> None:
+    """One under the same domain can set the plain name, for a longer path: that comes first."""
+    other = "B" * len(TOKEN)
+    both = f"{COOKIE}={other}; {SECURE_COOKIE}={TOKEN}"
+    for reached in (scope("https", cookie=both), scope(x_forwarded_proto="https", cookie=both)):
+        assert token_in_cookie(reached) == TOKEN
+    assert token_in_cookie(scope("https", cookie=f"{COOKIE}={other}")) is None
+    assert token_in_cookie(scope(cookie=f"{COOKIE}={other}")) == other
+    assert token_in_cookie(scope(cookie=both)) == TOKEN, "as one server passes it on to another"

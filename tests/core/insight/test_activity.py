@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.ids import Epoch, JobId, PoolId, TenantId, TypeId
-from fairway.core.insight.activity import COUNTED, Activity, JobCounts
+from fairway.core.insight.activity import COUNTED, TENANT_CELLS, Activity, JobCounts
 from fairway.core.insight.buckets import sample_step
-from fairway.core.insight.minutes import LINES_MAX, ActivityLine, LineKind, Minute, Subject
+from fairway.core.insight.minutes import (
+    LINES_MAX,
+    TENANT_TYPES_MAX,
+    ActivityLine,
+    LineKind,
+    Minute,
+    Subject,
+)
 from fairway.core.insight.sight import Levels
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
@@ -94,6 +101,34 @@ def test_cells_are_bounded_and_nothing_is_lost(
     cells = activity.take()
     assert len(cells) <= cells_max + 3, "and one more for each pool"
     assert sum(cell.accepted for cell in cells.values()) == len(came)
+
+
+def test_few_tenants_with_many_types_do_not_hide_the_others() -> None:
+    """Nothing of theirs is lost either: it is counted as theirs, without the type."""
+    cells_max = 4 * TENANT_CELLS
+    activity, loud, quiet = Activity(cells_max), (1, 2), range(3, 30)
+    jobs = [job((1, type_, tenant)) for type_ in range(1, cells_max) for tenant in loud]
+    activity.accepted(jobs)
+    activity.accepted([job((1, 1, tenant)) for tenant in quiet])
+    activity.started(jobs, [7] * len(jobs[:: sample_step(len(jobs))]))
+    minute = minute_of(activity)
+    of_tenant = {tenant: one for (_, _, tenant), one in minute.sums[LineKind.TENANT].items()}
+    assert {tenant: of_tenant[TenantId(tenant)].accepted for tenant in quiet} == dict.fromkeys(
+        quiet, 1
+    )
+    for tenant in loud:
+        counts = of_tenant[TenantId(tenant)]
+        assert counts.accepted == counts.started == len(jobs) // 2
+
+
+def test_one_tenant_with_many_types_leaves_lines_to_the_others() -> None:
+    activity = Activity()
+    for type_ in range(1, 2 * TENANT_TYPES_MAX):
+        activity.accepted([job((1, type_, 1))] * 3)
+    activity.accepted([job((1, 500, tenant)) for tenant in range(2, 12)])
+    lines = lines_of(minute_of(activity), {})
+    kept = Counter(line.subject[2] for line in lines if line.kind is LineKind.TENANT_TYPE)
+    assert kept == {1: TENANT_TYPES_MAX - 10} | dict.fromkeys(range(2, 12), 1)
 
 
 def test_a_run_that_failed_is_retried_or_its_job_is_dead() -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import LimitReached
 from fairway.core.ids import TenantId
 from fairway.runtime.settings import Settings
@@ -111,3 +112,18 @@ async def test_who_leaves_the_line_passes_the_turn_on() -> None:
     assert not turns._lines
     assert not turns._is_taken
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def test_tenants_leave_places_for_those_who_look_after_the_platform() -> None:
+    rooms = waiting_room(Settings(streams_max=20, streams_per_tenant=10), Metrics())
+    for tenant in range(1, 19):
+        rooms.take("streams", TenantId(tenant))
+    assert not rooms.has_slot("streams", TenantId(99))
+    with pytest.raises(LimitReached):
+        rooms.take("streams", TenantId(99))
+    for _ in range(2):
+        rooms.take("streams", STAFF)
+    with pytest.raises(LimitReached):
+        rooms.take("streams", STAFF)
+    rooms.give_back("streams", TenantId(1))
+    rooms.take("streams", TenantId(99))

@@ -33,7 +33,8 @@ _EXAMPLE: dict[str, Any] = {
 }
 _SET_COOKIE = ReplyHeader(
     "Set-Cookie",
-    "The session, for the browser alone: HttpOnly, SameSite=Strict, Secure over https.",
+    "The session, for the browser alone: HttpOnly, SameSite=Strict; over https Secure, and its name"
+    " begins with `__Host-`.",
     f"{COOKIE}=…; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200",
 )
 
@@ -45,7 +46,7 @@ _SET_COOKIE = ReplyHeader(
     reply=Reply(200, "You are signed in.", SessionView, _EXAMPLE, (_SET_COOKIE,)),
     problems=(
         *("UNAUTHENTICATED", "FORBIDDEN", "TENANT_SUSPENDED", "CROSS_SITE_REQUEST"),
-        *("TOO_MANY_WRONG_KEYS", "UNAVAILABLE"),
+        *("TOO_MANY_WRONG_KEYS", "TOO_MANY_SIGN_INS", "UNAVAILABLE"),
     ),
 )
 async def sign_in(request: Request, platform: Platform) -> Response:
@@ -57,7 +58,7 @@ async def sign_in(request: Request, platform: Platform) -> Response:
     """
     refuse_other_sites(request.scope)
     wanted = await decoded(request, SignIn)
-    principal = await _shown(wanted, platform, caller_address(request.scope))
+    principal = await _shown(wanted, platform, caller_address(request.scope, platform))
     actor = actor_by(principal, request.scope, platform)
     opened = await platform.sign_ins.open(principal, actor)
     reply = _told(principal, CookieSession(opened.token, opened.expires_at))
@@ -106,6 +107,7 @@ async def get_session(request: Request, principal: Principal) -> Response:
             "expires_at": "2026-01-31T12:10:00Z",
         },
     ),
+    problems=("TOO_MANY_SIGN_INS",),
 )
 async def add_sign_in_link(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make a sign-in link

@@ -208,6 +208,10 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Many requests from your address came with keys that are not valid.",
         "Check the key. Wait for `Retry-After` seconds before you try again.",
     ),
+    "TOO_MANY_SIGN_INS": ProblemNote(
+        "Your tenant's keys, or your operator's key, opened very many sessions or links of late.",
+        "Keep the cookie of one session; programs send their key and need none.",
+    ),
     "UNKNOWN_POOL": ProblemNote(
         "There is no pool with this name.",
         "`GET /v1/pools` lists those there are. Or leave the pool out.",

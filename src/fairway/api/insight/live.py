@@ -1,9 +1,13 @@
 """`GET /v1/live`: the overview as server-sent events, whenever something newer was seen.
 
 What an operator sees is computed and encoded once for all who look. A tenant sees what is its own.
+All hear of something newer in the same moment, and go on one after the other: between them others
+have their turn.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from starlette.datastructures import State
 from starlette.requests import Request
@@ -16,11 +20,27 @@ from fairway.api.jobs.event_stream import MEDIA, RETRY_MS, STILL_HERE, EventStre
 from fairway.api.relay import Relay
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import shard_for_tenant
-from fairway.runtime.loops import wait
+from fairway.runtime.loops import pause, wait
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 
 PING_SECONDS = 15.0
+APART_US = 200  # streams that are told something: several times as long as one takes
+
+
+class OneByOne:
+    """When each of many may go on who were woken at once."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._next_us = 0
+
+    def wait_us(self) -> int:
+        """For whoever asks now; the next that asks waits for longer."""
+        now_us = self._now_us()
+        turn_us = max(self._next_us, now_us)
+        self._next_us = turn_us + APART_US
+        return turn_us - now_us
 
 
 @Endpoint(
@@ -55,6 +75,7 @@ class LiveOverview(EventStream):
         super().__init__(platform, principal.key_id, principal.holder)
         self._board = platform.insight.board
         self._text: OverviewText = state.overview_text
+        self._turns: OneByOne = state.live_turns
         self._relay: Relay = state.relay
         self._principal = principal
 
@@ -73,6 +94,7 @@ class LiveOverview(EventStream):
             changed = self._board.changed
             await send_part(send, self._next())
             await wait(changed, PING_SECONDS)
+            await pause(self._turns.wait_us() / 1e6)
 
     def _next(self) -> bytes:
         try:

@@ -93,7 +93,7 @@ async def _may_hear_types(request: Request) -> bool:
     platform: Platform = request.app.state.platform
     is_told = platform.settings.metrics_name_types
     if "authorization" in request.headers:  # a wrong key is told so, not given less in silence
-        principal = await principal_of(request.scope, platform.directory)
+        principal = await principal_of(request.scope, platform)
         return is_told or principal.scope == "operator"
     return is_told
 

@@ -1,11 +1,14 @@
 """What jobs did, counted by batch: by pool, job type and tenant for the minute, by pool for ever.
 
 The dispatcher's loop calls this once a batch; a job costs it one look into a dictionary. There are
-so many cells at most: what is new when they are full is counted for its pool alone. No clock.
+so many cells at most: what is new when they are full is counted for its pool alone. Of the second
+half a tenant with many types has no more for each of them: its own are counted together there, so
+that few tenants cannot hide the others. No clock.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -15,6 +18,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 
 CELLS_MAX = 20_000  # some ten megabytes
+TENANT_CELLS = 100  # that each tenant may have when half of all are taken
 OTHER_TYPE, OTHER_TENANT = TypeId(0), TenantId(0)
 
 CellKey: TypeAlias = tuple[PoolId, TypeId, TenantId]
@@ -62,6 +66,7 @@ class Activity:
     def __init__(self, cells_max: int = CELLS_MAX) -> None:
         self._cells_max = cells_max
         self._cells: Cells = {}
+        self._of_tenant: Counter[TenantId] = Counter()  # cells
         self.pools: dict[PoolId, JobCounts] = {}  # since the server began; they only grow
 
     def accepted(self, jobs: Iterable[QueuedJob]) -> None:
@@ -118,25 +123,31 @@ class Activity:
     def take(self) -> Cells:
         """What was counted since the last time."""
         cells, self._cells = self._cells, {}
+        self._of_tenant = Counter()
         return cells
 
     def _key(self, job: QueuedJob) -> CellKey:
-        key = (job.pool, job.type, job.tenant)
-        return key if key in self._cells or not self._is_full else _other(job.pool)
+        return self._let((job.pool, job.type, job.tenant))
 
-    @property
-    def _is_full(self) -> bool:
-        return len(self._cells) >= self._cells_max
+    def _let(self, key: CellKey) -> CellKey:
+        """The cell that this is counted in, there or to be made."""
+        cells, (pool, _, tenant) = self._cells, key
+        if key in cells:
+            return key
+        is_half_full = len(cells) >= self._cells_max // 2
+        if is_half_full and self._of_tenant[tenant] >= TENANT_CELLS:
+            key = (pool, OTHER_TYPE, tenant)
+        return key if key in cells or len(cells) < self._cells_max else _other(pool)
 
     def _cell(self, key: CellKey) -> Cell:
-        if self._is_full:
-            key = _other(key[0])
-            if (known := self._cells.get(key)) is not None:
-                return known
+        key = self._let(key)
+        if (known := self._cells.get(key)) is not None:
+            return known
         pool = self.pools.get(key[0])
         if pool is None:
             pool = self.pools[key[0]] = JobCounts()
         cell = self._cells[key] = Cell(pool)
+        self._of_tenant[key[2]] += 1
         return cell
 
 

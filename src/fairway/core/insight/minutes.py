@@ -1,7 +1,8 @@
 """A minute of one server, as lines to be kept: by pool, job type, tenant, and a tenant's types.
 
-So many lines of a kind at most, those with the most to tell; all others are one line more. What is
-kept of an hour is the sum of its minutes.
+So many lines of a kind at most, those with the most to tell; all others are one line more. Of the
+types of tenants each tenant's busiest comes first, then each one's next: none fills all lines. What
+is kept of an hour is the sum of its minutes.
 """
 
 from __future__ import annotations
@@ -92,7 +93,13 @@ class Minute:
                 _sum(sums, subject)  # something waits, and nothing happened
         named = [one for one in sums if one != OTHER]
         if most is not None and len(named) > most:
-            named = yield from _largest(most, sums, named)
+            weights: dict[Subject, tuple[int, int]] = {}
+            for subject in named:
+                weights[subject] = (0, _weight(sums[subject]))
+                yield 1
+            if kind is LineKind.TENANT_TYPE:
+                yield from _rank_by_tenant(weights)
+            named = yield from _largest(most, weights)
         kept = set(named)
         if kind is not LineKind.TENANT_TYPE and len(kept) < len(sums):
             rest = JobCounts()
@@ -106,16 +113,28 @@ class Minute:
             found.append(ActivityLine(kind, subject, sums[subject], level))
 
 
+def _rank_by_tenant(weights: dict[Subject, tuple[int, int]]) -> Iterator[int]:
+    """A tenant's busiest weighs more than the next of anybody."""
+    by_tenant: dict[TenantId, list[Subject]] = {}
+    for subject in weights:
+        by_tenant.setdefault(subject[2], []).append(subject)
+        yield 1
+    for subjects in by_tenant.values():
+        subjects.sort(key=lambda one: weights[one], reverse=True)
+        for place, subject in enumerate(subjects):
+            weights[subject] = (-place, weights[subject][1])
+        yield len(subjects)
+
+
 def _largest(
-    most: int, sums: Mapping[Subject, JobCounts], named: list[Subject]
+    most: int, weights: Mapping[Subject, tuple[int, int]]
 ) -> Generator[int, None, list[Subject]]:
-    heap: list[tuple[int, Subject]] = []
-    for subject in named:
-        weighed = (_weight(sums[subject]), subject)
+    heap: list[tuple[tuple[int, int], Subject]] = []
+    for subject, weight in weights.items():
         if len(heap) < most:
-            heappush(heap, weighed)
+            heappush(heap, (weight, subject))
         else:
-            heappushpop(heap, weighed)
+            heappushpop(heap, (weight, subject))
         yield 1
     return [subject for _, subject in heap]
 

@@ -35,6 +35,7 @@ class WaitLimits(NamedTuple):
     code: str
     what: str
     retry_seconds: int = RETRY_SECONDS
+    staff_places: int = 0  # that tenants leave free: whatever they do, an operator can look
 
 
 class WaitingRoom:
@@ -54,16 +55,20 @@ class WaitingRoom:
             self.give_back(kind, tenant)
 
     def has_slot(self, kind: str, tenant: TenantId) -> bool:
-        limits = self._limits[kind]
-        return (
-            self._taken[kind][tenant] < limits.tenant_max and self._totals[kind] < limits.total_max
-        )
+        is_below = self._taken[kind][tenant] < self._limits[kind].tenant_max
+        return is_below and self._has_room(kind, tenant)
+
+    def _has_room(self, kind: str, tenant: TenantId) -> bool:
+        limits, total = self._limits[kind], self._totals[kind]
+        if tenant == STAFF or total >= limits.total_max:
+            return total < limits.total_max
+        return total - self._taken[kind][STAFF] < limits.total_max - limits.staff_places
 
     def take(self, kind: str, tenant: TenantId) -> None:
         limits, taken = self._limits[kind], self._taken[kind]
         if taken[tenant] >= limits.tenant_max:
             raise _full(limits, f"You have {limits.tenant_max}")
-        if self._totals[kind] >= limits.total_max:
+        if not self._has_room(kind, tenant):
             raise _full(limits, f"This server has {limits.total_max}")
         taken[tenant] += 1
         self._count(kind, 1)
@@ -185,6 +190,7 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
                 settings.streams_max,
                 "TOO_MANY_STREAMS",
                 "event streams",
+                staff_places=settings.streams_max // 10,
             ),
             "waits": WaitLimits(
                 settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"

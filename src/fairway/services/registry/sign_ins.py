@@ -10,7 +10,8 @@ Keys of workers open none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from fairway.core.sign_in import (
 )
 from fairway.runtime.random_ids import sign_in_token
 from fairway.services.backpressure.key_guesses import too_many
+from fairway.services.backpressure.sign_in_pace import SignInPace
 from fairway.services.cut_short import CutShort, GoingOn
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.principal import Principal
@@ -39,6 +41,7 @@ from fairway.store.registry.tenants import key_facts
 REFRESH_SECONDS = 2.0
 REMEMBERED_MAX = 2_000  # sessions in memory: all are asked about in one statement
 WAITING_MAX = 500  # that want to be looked up or written; one at a time is
+OWNER_WAITING_MAX = 200  # of one address that looks up, and of one who signs in
 LASTS: dict[SignInKind, timedelta] = {
     "session": timedelta(seconds=SESSION_SECONDS),
     "link": timedelta(seconds=LINK_SECONDS),
@@ -74,7 +77,8 @@ class SignIns:
         self._known: dict[bytes, SignedIn] = {}
         self._held: GoingOn[bytes] = GoingOn()
         self._one_asks = asyncio.Lock()  # however many sign in, one connection is theirs
-        self._waiting = 0
+        self._waiting: Counter[Hashable] = Counter()
+        self._pace = SignInPace(store_clock.now_us)
 
     async def run_once(self, now_us: int) -> float:
         """A loop: what ended elsewhere, or with its key, is forgotten here."""
@@ -115,7 +119,7 @@ class SignIns:
 
     async def _look_up(self, shown: bytes, address: str) -> SignedIn | None:
         self._refuse_guessers(address)
-        async with self._asking() as connection:
+        async with self._asking(address) as connection:
             stored = await store.read_session(connection, shown)
         if stored is None:
             self._failed(address)
@@ -138,14 +142,15 @@ class SignIns:
             raise Forbidden("A worker's key opens no session; use a tenant's or an operator's.")
         whose = None if principal.tenant is None else principal.tenant.id
         act = Act("sign_in", principal.key_id, whose, after={"lasts": str(LASTS["session"])})
-        opened = await self._add("session", principal.key_id, (actor, act))
+        owner = principal.key_id if whose is None else whose
+        opened = await self._add("session", principal.key_id, owner, (actor, act))
         self._remember(token_hash(opened.token), SignedIn(principal, opened.expires_at))
         return opened
 
     async def end(self, token: str) -> None:
         """Here at once, on other servers within their next look."""
         shown = token_hash(token)
-        async with self._asking() as connection:
+        async with self._asking(shown) as connection:
             await store.end_session(connection, shown)
         self._forget(shown)
 
@@ -153,14 +158,14 @@ class SignIns:
 
     async def add_link(self, key_id: str) -> Opened:
         """It opens one session of this key's, once."""
-        return await self._add("link", key_id)
+        return await self._add("link", key_id, key_id)
 
     async def take_link(self, code: str, address: str = "") -> Principal | None:
         """Who made this link, which is used up with that; None: there is none any more."""
         self._refuse_guessers(address)
         key_id = None
         if is_token(code):
-            async with self._asking() as connection:
+            async with self._asking(address) as connection:
                 key_id = await store.take_link(connection, token_hash(code))
         if key_id is None:
             self._failed(address)
@@ -170,10 +175,15 @@ class SignIns:
     # -- both --------------------------------------------------------------------------------
 
     async def _add(
-        self, kind: SignInKind, key_id: str, said: tuple[Actor, Act] | None = None
+        self,
+        kind: SignInKind,
+        key_id: str,
+        owner: Hashable,
+        said: tuple[Actor, Act] | None = None,
     ) -> Opened:
+        self._pace.take(owner)
         token = sign_in_token()
-        async with self._asking() as connection, connection.transaction():
+        async with self._asking(owner) as connection, connection.transaction():
             if await key_facts(connection, key_id) is None:
                 raise Forbidden("This API key is not valid.", code="UNAUTHENTICATED")
             ends_at = await store.add_sign_in(
@@ -184,15 +194,18 @@ class SignIns:
         return Opened(token, ends_at)
 
     @asynccontextmanager
-    async def _asking(self) -> AsyncIterator[Connection]:
-        if self._waiting >= WAITING_MAX:
+    async def _asking(self, owner: Hashable) -> AsyncIterator[Connection]:
+        waiting = self._waiting
+        if waiting[owner] >= OWNER_WAITING_MAX or waiting.total() >= WAITING_MAX:
             raise Unavailable("Very many are signing in; try again shortly.")
-        self._waiting += 1
+        waiting[owner] += 1
         try:
             async with told_if_away, self._one_asks, self._database.people() as connection:
                 yield connection
         finally:
-            self._waiting -= 1
+            waiting[owner] -= 1
+            if not waiting[owner]:
+                del waiting[owner]
 
     def _refuse_guessers(self, address: str) -> None:
         guesses = self._directory.guesses
@@ -202,3 +215,7 @@ class SignIns:
     def _failed(self, address: str) -> None:
         if self._directory.guesses is not None:
             self._directory.guesses.failed(address)
+
+
+def session_over() -> Forbidden:
+    return Forbidden("This session is over; sign in again.", code="UNAUTHENTICATED")
