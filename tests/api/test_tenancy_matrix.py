@@ -216,10 +216,10 @@ def expected_by_scope(
 def expected_by_cookie(
     operation: Endpoint, scopes: set[str | None], caller: Caller
 ) -> tuple[int, str] | None:
-    """It is looked at where a key is needed, and never where workers ask."""
+    """It is looked at where a key is needed, and never where only workers ask."""
     if None in scopes:
         return None
-    if "worker" in scopes:
+    if scopes == {"worker"}:
         return UNAUTHENTICATED
     if operation.call == "POST /session/links":
         return FORBIDDEN  # it would outlive itself
