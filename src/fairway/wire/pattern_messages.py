@@ -1,5 +1,7 @@
-"""What the codec found wrong, in words: nobody should have to read a pattern, or know what a
-program calls its kinds of values, to mend a request."""
+"""What the codec found wrong, in words.
+
+Nobody should have to read a pattern, or know how programs name kinds of values, to mend a request.
+"""
 
 from __future__ import annotations
 
