@@ -52,7 +52,7 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 3 --reruns-delay 8 --durations 200
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 3 --reruns-delay 5 --durations 25
 
 browser: setup  ## The dashboard in a real browser (installs Debian's Chromium where there is none)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
