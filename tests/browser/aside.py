@@ -104,9 +104,10 @@ class Hand:
 
 
 @contextmanager
-def hand_worker(house: House, aside: Aside) -> Iterator[Hand]:
+def hand_worker(house: House, aside: Aside, kind: str | None = None) -> Iterator[Hand]:
     client = house.caller(house.new_key({"scope": "worker"}))
     worker = HandWorker(client)
+    worker.type = kind or worker.type
     yield Hand(aside, worker)
     aside.do(worker.leave())
     aside.do(client.aclose())

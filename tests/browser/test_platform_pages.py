@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 from tests.api.house import NO_TLS, House
+from tests.browser.aside import Aside, hand_worker
 
 pytestmark = pytest.mark.slow
 
@@ -39,11 +40,12 @@ def seen(page: Page, house: House) -> Page:
     return page
 
 
-def tenant_with_work(house: House, pool: str) -> str:
+def tenant_with_work(house: House, pool: str, jobs: int = 1) -> str:
     name, key = house.new_tenant(weight=10)
     with client_of(house, key) as tenant:
-        reply = tenant.post("/v1/jobs", json={"type": "report.build", "pool": pool})
-        assert reply.status_code == 202, reply.text
+        for _ in range(jobs):
+            reply = tenant.post("/v1/jobs", json={"type": "report.build", "pool": pool})
+            assert reply.status_code == 202, reply.text
     return name
 
 
@@ -65,6 +67,26 @@ def test_a_weight_is_changed_after_its_preview(
     expect(seen.get_by_text(f"The terms of {name} hold from now on.")).to_be_visible()
     expect(seen.locator(".facts > div").filter(has_text="Weight")).to_contain_text("30")
     assert operator.get(f"/v1/tenants/{name}").json()["weight"] == 30
+
+
+def test_a_new_weight_changes_the_share_on_the_page(
+    seen: Page, house: House, operator: httpx2.Client
+) -> None:
+    pool = f"p-{secrets.token_hex(4)}"
+    assert operator.put(f"/v1/pools/{pool}", json={}).status_code == 200
+    name, *_ = (tenant_with_work(house, pool, jobs=6) for _ in range(2))
+    aside = Aside()
+    with hand_worker(house, aside, "report.build") as worker:
+        worker.hello(pool)
+        worker.lease()  # which runs on: all the others wait
+        seen.goto(f"/ui/tenants/{name}")
+        row = seen.get_by_role("row").filter(has_text=pool)
+        expect(row).to_contain_text("of 50 %")
+        seen.get_by_role("button", name="Change", exact=True).click()
+        seen.get_by_role("dialog").get_by_label(re.compile("^Weight")).fill("90")
+        seen.get_by_role("dialog").get_by_role("button", name="Save").click()
+        expect(row).to_contain_text(re.compile(r"of (5[1-9]|[6-8]\d|90) %"), timeout=60_000)
+    aside.close()
 
 
 def test_a_tenant_is_stopped_and_what_is_stored_stays_text(

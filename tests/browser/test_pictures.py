@@ -1,0 +1,83 @@
+"""Pictures for docs, at 1440 and 390 pixels: `make pictures` puts them where docs have them.
+
+Each is of a page that holds together: it is no wider than its window, and nothing failed to load.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+from tests.api.house import House, open_house
+from tests.browser.accessibility import settled
+from tests.browser.aside import Aside
+from tests.browser.picture_scene import furnished
+from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+
+pytestmark = pytest.mark.slow
+
+DESK, LOW, PHONE = (1440, 1000), (1440, 680), (390, 844)
+COLOURS = 128
+BYTES_MAX = 150_000
+PICTURES = {
+    "overview": ("", DESK, "light"),
+    "overview-dark": ("", DESK, "dark"),
+    "overview-phone": ("", PHONE, "light"),
+    "tenants": ("tenants", LOW, "light"),
+    "job": ("jobs/{job}?tenant={tenant}", LOW, "light"),
+    "failures": ("failures?tenant={tenant}", LOW, "light"),
+}
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="module")
+def house(postgres_server: Server) -> Iterator[House]:
+    """A platform of its own: nobody else's tenants are in the picture."""
+    name = "picture_tests"
+    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    with open_house(at_database(postgres_server.dsn, name)) as house:
+        yield house
+    in_thread(drop_database(postgres_server.dsn, name))
+
+
+@pytest.fixture
+def names(house: House) -> Iterator[dict[str, str]]:
+    aside = Aside()
+    with furnished(house, aside) as names:
+        yield names
+    aside.close()
+
+
+def _kept(picture: bytes, path: Path) -> None:
+    """With few colours: small, and nobody sees a difference."""
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    assert len(image.getcolors(image.width * image.height) or ()) > COLOURS, "an empty page"
+    few = image.quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    assert path.stat().st_size < BYTES_MAX, path
+
+
+def test_pictures_are_taken(
+    page: Page, house: House, names: dict[str, str], tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("FAIRWAY_PICTURES", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    reply = page.context.request.post("/session", data={"key": house.operator_key})
+    assert reply.status == 200, reply.text()
+    for name, (path, (width, height), theme) in PICTURES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two
+        page.goto(f"/ui/{path.format(**names)}")
+        settled(page)
+        if path == "":
+            expect(page.locator(".live")).to_have_text("Live")
+            long = page.locator(".pool-card").filter(has=page.get_by_role("link", name="long"))
+            expect(long).to_contain_text("5 wait for a worker that runs their type")
+            expect(page.locator("canvas").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        _kept(page.screenshot(), folder / f"{name}.png")
