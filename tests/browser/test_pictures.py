@@ -25,11 +25,11 @@ DESK, LOW, PHONE = (1440, 1000), (1440, 680), (390, 844)
 COLOURS = 128
 BYTES_MAX = 150_000
 PICTURES = {
+    "tenants": ("tenants", LOW, "light"),
     "overview": ("", DESK, "light"),
     "overview-dark": ("", DESK, "dark"),
     "overview-phone": ("", PHONE, "light"),
-    "tenants": ("tenants", LOW, "light"),
-    "job": ("jobs/{job}?tenant={tenant}", LOW, "light"),
+    "job": ("jobs/{job}?tenant={tenant}", (1440, 780), "light"),
     "failures": ("failures?tenant={tenant}", LOW, "light"),
 }
 expect.set_options(timeout=30_000)
@@ -74,6 +74,8 @@ def test_pictures_are_taken(
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two
         page.goto(f"/ui/{path.format(**names)}")
         settled(page)
+        if path == "tenants":  # shares are told once there is some time to tell them of
+            expect(page.get_by_role("row").filter(has_text="acme")).to_contain_text("%")
         if path == "":
             expect(page.locator(".live")).to_have_text("Live")
             long = page.locator(".pool-card").filter(has=page.get_by_role("link", name="long"))

@@ -153,3 +153,36 @@ def client(*, json: bool = False, seconds: float = 5.0) -> int:
     from fairway.bench import client as command
 
     return command.run(json_output=json, seconds=seconds)
+
+
+@app.command
+def dashboards(
+    *,
+    json: bool = False,
+    tenants: int = 10_000,
+    jobs: int = 1_000_000,
+    dashboards: int = 200,
+    seconds: float = 20.0,
+    turns: int = 3,
+) -> int:
+    """What open dashboards cost the engine before a deep queue, and how quick their pages are.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    jobs
+        How deep the queue is; with 20 000, `--tenants 500` and one turn it takes a minute.
+    dashboards
+        Dashboards that are open, each with its live stream.
+    seconds
+        Length of each timed part.
+    turns
+        Of each kind, with dashboards and without.
+    """
+    from fairway.bench import dashboards as command
+
+    options = command.Options(tenants, jobs, dashboards, seconds, turns)
+    return command.run(options, json_output=json)
