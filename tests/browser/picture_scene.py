@@ -87,6 +87,7 @@ def _work(callers: dict[str, Caller], worker: Worker) -> str:
 
 
 async def _write_history(platform: Platform) -> None:
+    await platform.loops["minutes"].stop()  # only this hour is told of
     now = platform.store_clock.now().replace(second=0, microsecond=0)
     async with platform.database.background() as connection:
         for ago in range(1, 61):

@@ -22,7 +22,7 @@ from tests.postgres import Server, at_database, drop_database, in_thread, make_d
 pytestmark = pytest.mark.slow
 
 DESK, LOW, PHONE = (1440, 1000), (1440, 680), (390, 844)
-COLOURS = 128
+COLOURS = 256
 BYTES_MAX = 150_000
 PICTURES = {
     "tenants": ("tenants", LOW, "light"),
@@ -57,7 +57,7 @@ def _kept(picture: bytes, path: Path) -> None:
     """With few colours: small, and nobody sees a difference."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     assert len(image.getcolors(image.width * image.height) or ()) > COLOURS, "an empty page"
-    few = image.quantize(COLOURS, dither=Image.Dither.NONE)
+    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
     assert path.stat().st_size < BYTES_MAX, path
 
