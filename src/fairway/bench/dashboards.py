@@ -131,10 +131,10 @@ async def measure(options: Options) -> dict[str, float]:
                     busy += [] if met is None else [met]
             with part("pages at half load"):
                 view = await _view(platform, options)
-                calm = await _half_load(
+                at_half = await _half_load(
                     platform, view, statistics.median(rates[False]) / 2, lookers
                 )
-    return _figures(rates, busy, calm)
+    return _figures(rates, busy, at_half)
 
 
 async def _view(platform: BenchPlatform, options: Options) -> View:
@@ -235,15 +235,17 @@ async def _ask(client: LoadClient, text: bytes, page: str, took: list[float]) ->
 # -- figures -------------------------------------------------------------------------------------
 
 
-def _figures(rates: dict[bool, list[float]], busy: Sequence[Seen], calm: Seen) -> dict[str, float]:
+def _figures(
+    rates: dict[bool, list[float]], busy: Sequence[Seen], at_half: Seen
+) -> dict[str, float]:
     ratio = statistics.median(a / b for a, b in zip(rates[True], rates[False], strict=True))
-    p95 = _p95_ms([calm])
+    p95 = _p95_ms([at_half])
     return {
         "dashboards_ratio": round(ratio, 3),
         "slowest_p95_ms": max(p95.values()),
         "slowest_busy_p95_ms": max(_p95_ms(busy).values()),
         "jobs_per_s": round(statistics.median(rates[False])),
-        "live_events": sum(one.events for one in (*busy, calm)),
+        "live_events": sum(one.events for one in (*busy, at_half)),
         **p95,
     }
 
