@@ -55,9 +55,9 @@ BREACHES = [
         "DROP POLICY for_reports ON schedules",
     ),
     (
-        "DROP POLICY of_tenant ON events",
-        "events has no policy that shows a tenant its own rows",
-        "CREATE POLICY of_tenant ON events USING (tenant = current_tenant())",
+        "DROP POLICY of_tenant ON webhooks",
+        "webhooks has no policy that shows a tenant its own rows",
+        "CREATE POLICY of_tenant ON webhooks USING (tenant = current_tenant())",
     ),
     (
         "ALTER TABLE pauses DISABLE ROW LEVEL SECURITY",
@@ -88,9 +88,11 @@ def test_roles_grants_and_policies_are_looked_at(tmp_path: Path, database_url: s
 
 
 async def _run(database_url: str, statements: list[str]) -> None:
+    """All of them, or none: the database is used again by other tests."""
     connection = await asyncpg.connect(database_url)
-    for statement in statements:
-        await connection.execute(statement)
+    async with connection.transaction():
+        for statement in statements:
+            await connection.execute(statement)
     await connection.close()
 
 

@@ -117,7 +117,7 @@ async def test_a_stream_ends_with_its_session(house: House, how: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for _ in parts:
                 pass
-    assert not house.platform.sign_ins._held
+    assert not house.platform.sign_ins._held.names()
 
 
 async def test_no_cache_keeps_what_a_session_was_told(house: House) -> None:

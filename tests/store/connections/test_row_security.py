@@ -146,7 +146,7 @@ async def test_a_tenants_connection_never_asks_what_is_no_tenants(
 async def test_a_server_changes_no_table(filled: Database, use: str) -> None:
     async with getattr(filled, use)() as connection:
         assert await connection.fetchval("SELECT current_user") == SERVER
-        for change in ("DROP TABLE events", "ALTER TABLE jobs DISABLE ROW LEVEL SECURITY",
+        for change in ("DROP TABLE webhooks", "ALTER TABLE jobs DISABLE ROW LEVEL SECURITY",
                        "CREATE TABLE mine (a int)", "DROP POLICY of_tenant ON jobs"):  # fmt: skip
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute(change)
@@ -351,7 +351,7 @@ async def test_servers_may_log_in_as_one_that_owns_nothing(
             await make_ahead(connection, datetime.now(UTC) + timedelta(days=30))
         async with asyncpg.create_pool(visitor_url, min_size=1, max_size=1) as plain:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                await plain.execute("DROP TABLE events")
+                await plain.execute("DROP TABLE webhooks")
     finally:
         await database.close()
         await owner.execute("DROP ROLE visitor")
