@@ -224,9 +224,7 @@ class BulkRunner:
                 if not await actions.move(connection, shard, term, action, step):
                     raise NotOwner  # undo: another server owns the shard now
             await batch.afterwards()
-        except (NotOwner, Unavailable):
-            return
-        except FlowsBusy:  # nothing of the batch is done; nobody else's waits for it
+        except (NotOwner, Unavailable, FlowsBusy):  # nothing of it is done; nobody else's waits
             self._next_us[running.id] = now_us + round(PAUSE_SECONDS * 1e6)
             return
         except BaseException:  # its commit may not have been heard

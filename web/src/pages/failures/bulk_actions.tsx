@@ -71,10 +71,11 @@ const COLUMNS: Column<BulkAction>[] = [
 
 function Far(props: { action: BulkAction }): JSX.Element {
   const { action: one } = props;
-  const past = one.done + one.skipped + one.failed;
+  const past = one.done + one.asked_to_stop + one.skipped + one.failed;
   const part = one.matched > 0 ? Math.min(1, past / one.matched) : 1;
   const words = `${count(one.done)} of ${count(one.matched)}`;
   const aside = [
+    one.asked_to_stop > 0 && `${count(one.asked_to_stop)} asked to stop`,
     one.skipped > 0 && `${count(one.skipped)} skipped`,
     one.failed > 0 && `${count(one.failed)} failed`,
   ].filter(Boolean);

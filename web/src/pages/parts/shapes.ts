@@ -126,6 +126,7 @@ export interface BulkAction {
   per_second: number;
   matched: number;
   done: number;
+  asked_to_stop: number;
   skipped: number;
   failed: number;
   created_at: string;
