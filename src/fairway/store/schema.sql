@@ -357,7 +357,7 @@ CREATE TABLE event_inbox (
     pool         smallint,
     ran_us       bigint,
     due_at       timestamptz,
-    facts        json,                                    -- of a notice, for programs: texts by name
+    facts        jsonb,                                   -- of a notice, for programs: texts by name
     PRIMARY KEY (shard, tenant, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0

@@ -2,4 +2,4 @@
 ALTER TABLE usage_log ADD COLUMN refused text;
 
 -- What a notice tells programs beside its sentence, such as an amount of money.
-ALTER TABLE event_inbox ADD COLUMN facts json;
+ALTER TABLE event_inbox ADD COLUMN facts jsonb;

@@ -1,7 +1,7 @@
 -- name: add_notices
 -- Notices of the platform, in the caller's transaction.
 INSERT INTO event_inbox (shard, tenant, kind, subject, detail, job, facts)
-SELECT new.tenant % cluster.shard_count, new.tenant, new.kind, new.subject, new.detail, new.job, new.facts::json
+SELECT new.tenant % cluster.shard_count, new.tenant, new.kind, new.subject, new.detail, new.job, new.facts::jsonb
 FROM cluster, unnest(:tenants::int[], :kinds::text[], :subjects::text[], :details::text[], :jobs::uuid[], :facts::text[])
      AS new (tenant, kind, subject, detail, job, facts)
 
