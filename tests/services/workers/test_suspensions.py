@@ -264,7 +264,9 @@ async def test_suspended_again_it_keeps_what_nobody_changes(
     states = platform.tenant_states
     again = await states.suspend(tenant.name, None, cancels_running=None)
     assert (again.reason, again.cancels_running) == (WHY, True)
-    other = await states.suspend(tenant.name, "Another.", cancels_running=None)
+    kept = await states.suspend(tenant.name, "Another.", cancels_running=None)
+    assert (kept.reason, kept.cancels_running) == (WHY, True)
+    other = await states.suspend(tenant.name, "Another.", cancels_running=None, replace_reason=True)
     assert (other.reason, other.cancels_running) == ("Another.", True)
     await states.resume(tenant.name)
     anew = await states.suspend(tenant.name, None, cancels_running=None)
