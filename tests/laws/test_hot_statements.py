@@ -12,7 +12,7 @@ import re
 
 import pytest
 from tests.laws.source import QUERIES, trees
-from tests.laws.whose_rows import LEFT_TO_OLD_SERVERS, left_open, tables_with_tenants
+from tests.laws.whose_rows import left_open, tables_with_tenants
 
 from fairway.store.connections.row_security import TABLES
 from fairway.store.sql import load
@@ -122,11 +122,6 @@ def test_every_statement_says_whose_rows_it_means_or_serves_all() -> None:
 
 def test_the_list_of_those_that_serve_all_holds_no_other() -> None:
     assert [name for name in FOR_ALL if not left_open(STATEMENTS.get(name, ""))] == []
-
-
-def test_no_statement_reaches_what_is_left_to_old_servers() -> None:
-    reaches = re.compile(rf"\b(FROM|JOIN|UPDATE|INTO) {LEFT_TO_OLD_SERVERS}\b")
-    assert [name for name, text in STATEMENTS.items() if reaches.search(text)] == []
 
 
 def test_statements_outside_the_files_are_upkeep() -> None:

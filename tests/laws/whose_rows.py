@@ -33,16 +33,12 @@ class Reached(NamedTuple):
     said: frozenset[str]
 
 
-#: Only servers of the version before reach it, while they are replaced; here it names a column.
-LEFT_TO_OLD_SERVERS = "events"
-
-
 @cache
 def tables_with_tenants() -> frozenset[str]:
     schema = (PACKAGE / "store/schema.sql").read_text("utf-8")
     tables = re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL)
     found = {name for name, body in tables if re.search(r"^\s*tenant\s+int", body, re.MULTILINE)}
-    return frozenset(found - {LEFT_TO_OLD_SERVERS} | {"tenants", "jobs_carried"})
+    return frozenset(found | {"tenants", "jobs_carried"})
 
 
 def left_open(text: str) -> set[str]:

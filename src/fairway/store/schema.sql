@@ -341,18 +341,6 @@ CREATE TABLE quarantines (
     PRIMARY KEY (tenant, type)
 );
 
--- Only servers of the version before the log of events write to it, while they are replaced. It goes with the next schema.
-CREATE TABLE events (
-    tenant       int         NOT NULL,
-    id           bigint      GENERATED ALWAYS AS IDENTITY,
-    at           timestamptz NOT NULL DEFAULT now(),
-    kind         text        NOT NULL,
-    subject      text        NOT NULL,
-    detail       text        NOT NULL,
-    PRIMARY KEY (tenant, id)
-);
-CREATE INDEX events_at ON events (at);
-
 -- Where events come in, in the transaction of what happened; no lock, no order between transactions. They stay for a moment.
 CREATE TABLE event_inbox (
     shard        int         NOT NULL,
@@ -788,7 +776,6 @@ ALTER TABLE fair_share           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE bulk_actions         ENABLE ROW LEVEL SECURITY;
 ALTER TABLE circuits             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE quarantines          ENABLE ROW LEVEL SECURITY;
-ALTER TABLE events               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_inbox          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_heads          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event_log            ENABLE ROW LEVEL SECURITY;
@@ -821,7 +808,6 @@ CREATE POLICY of_tenant ON fair_share          USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON bulk_actions        USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON circuits            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON quarantines         USING (tenant = current_tenant());
-CREATE POLICY of_tenant ON events              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_inbox         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_heads         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON event_log           USING (tenant = current_tenant());

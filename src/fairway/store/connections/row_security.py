@@ -37,7 +37,6 @@ TENANTS_MAY = {
     "event_heads": "SELECT",
     "event_inbox": "INSERT",  # by the triggers on jobs, when a tenant's request changes one
     "event_log": "SELECT",
-    "events": "SELECT, INSERT",  # by servers of the version before, while they are replaced
     "flow_turns": "SELECT, INSERT, UPDATE",
     "flows": "SELECT, UPDATE",
     "idempotency": "SELECT",
