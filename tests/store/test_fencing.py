@@ -160,7 +160,7 @@ async def fail_action(connection: Connection, term: Term, scene: Scene) -> Any:
 
 async def fail_if_forgotten(connection: Connection, term: Term, scene: Scene) -> Any:
     running = bulk_actions.RunningAction(TenantId(1), scene.action.id, "discard", 1)
-    return await bulk_actions.fail_if_forgotten(connection, SHARD, term, running, "why")
+    return await bulk_actions.fail(connection, SHARD, term, running, "why", if_forgotten=True)
 
 
 async def owe(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -219,8 +219,7 @@ WRITES: dict[str, list[Write]] = {
     "replay": [replay],
     "discard": [discard],
     "move_action": [move_action],
-    "fail_action": [fail_action],
-    "fail_if_forgotten": [fail_if_forgotten],
+    "fail_action": [fail_action, fail_if_forgotten],
     "write_debts": [owe],
     "forget_debts": [pay],
     "hold_shard": [tick],

@@ -90,9 +90,18 @@ async def abort(connection: Connection, shard: ShardId, tenant: TenantId, action
 
 
 async def fail(
-    connection: Connection, shard: ShardId, term: Term, action: RunningAction, error: str
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    action: RunningAction,
+    error: str,
+    *,
+    if_forgotten: bool = False,
 ) -> bool:
-    """It ends as failed; False when it runs no more, or the owner is another."""
+    """It ends as failed; False when it runs no more, or the owner is another.
+
+    `if_forgotten`: only if its tenant is not there any more.
+    """
     touched = await execute(
         connection,
         _SQL["fail_action"],
@@ -101,22 +110,7 @@ async def fail(
         tenant=action.tenant,
         id=action.id,
         error=error,
-    )
-    return touched == 1
-
-
-async def fail_if_forgotten(
-    connection: Connection, shard: ShardId, term: Term, action: RunningAction, error: str
-) -> bool:
-    """It ends as failed, if its tenant is not there any more."""
-    touched = await execute(
-        connection,
-        _SQL["fail_if_forgotten"],
-        shard=shard,
-        term=term,
-        tenant=action.tenant,
-        id=action.id,
-        error=error,
+        if_forgotten=if_forgotten,
     )
     return touched == 1
 

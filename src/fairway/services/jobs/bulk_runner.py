@@ -149,8 +149,11 @@ class BulkRunner:
         if term is None:
             return
         async with self._database.background() as connection:
-            if await actions.fail_if_forgotten(connection, shard, term, action, FORGOTTEN):
-                log.info("bulk action of a forgotten tenant", action=action.id)
+            failed = await actions.fail(
+                connection, shard, term, action, FORGOTTEN, if_forgotten=True
+            )
+        if failed:
+            log.info("bulk action of a forgotten tenant", action=action.id)
 
     # -- what goes wrong -----------------------------------------------------------------------
 

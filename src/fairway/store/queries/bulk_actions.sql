@@ -31,16 +31,11 @@ UPDATE bulk_actions SET state = 'aborted', finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
 
 -- name: fail_action
--- The store refused too much of it, or was too slow for it too often; what was done stays done.
+-- The store refused too much of it, or was too slow for it too often; or (`if_forgotten`) whoever began it is not there any
+-- more. What was done stays done.
 UPDATE bulk_actions SET state = 'failed', finished_at = now(), error = :error
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-
--- name: fail_if_forgotten
--- Whoever began it is not there any more: nothing of its could run.
-UPDATE bulk_actions SET state = 'failed', finished_at = now(), error = :error
-WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
-  AND NOT EXISTS (SELECT FROM tenants WHERE tenants.id = :tenant)
+  AND (NOT :if_forgotten OR NOT EXISTS (SELECT FROM tenants WHERE tenants.id = :tenant))
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: running_actions
