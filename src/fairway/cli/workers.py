@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fairway.cli.remote import PLAIN, Options
+from fairway.cli.terminal.moments import span
 from fairway.cli.terminal.output import Column, Record
 
 
@@ -32,7 +33,7 @@ COLUMNS = (
     Column("life", "life"),
     Column("state", _state),
     Column("running / slots", _busy, "fold"),
-    Column("silent", lambda one: f"{one['silent_seconds']:.1f} s", "spare"),
+    Column("silent", lambda one: span(one["silent_seconds"]), "spare"),
     Column("tenant", lambda one: one["tenant"] or "all", "spare"),
     Column("build", "build", "spare"),
 )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from fairway.core.insight.spans import span
+
 OLD_SECONDS = 60.0  # a queue whose oldest job waits longer than this is behind
 SKEW_SECONDS = 1.0
 STALL_SECONDS = 0.5
@@ -123,10 +125,10 @@ def _of_servers(signs: Signs) -> list[Ailment]:
         helps = 'psql -c "SELECT shard, id, refused FROM usage_log WHERE refused IS NOT NULL"'
         found.append(Ailment(Pain.NOTE, what, helps))
     if abs(signs.clock_skew_seconds) > SKEW_SECONDS:
-        what = f"The clocks of server and database are {signs.clock_skew_seconds:.1f} s apart."
+        what = f"The clocks of server and database are {span(abs(signs.clock_skew_seconds))} apart."
         found.append(Ailment(Pain.SLOW, what, "timedatectl"))
     if signs.stall_seconds > STALL_SECONDS:
-        what = f"The server stood still for {signs.stall_seconds:.1f} s within the last minute."
+        what = f"The server stood still for {span(signs.stall_seconds)} within the last minute."
         found.append(Ailment(Pain.SLOW, what, "uptime"))
     return found
 
@@ -210,7 +212,7 @@ def _of_failures(signs: Signs) -> list[Ailment]:
         fresh = group.last_seconds < 3600
         what = (
             f"{group.letters} dead letter{_s(group.letters)} of {group.type}, the last"
-            f" {_ago(group.last_seconds)}: {group.error}"
+            f" {span(group.last_seconds)} ago: {group.error}"
         )
         helps = f"fairway dead ls --fingerprint {group.fingerprint}"
         found.append(Ailment(Pain.FAILING if fresh else Pain.NOTE, what, helps))
@@ -234,7 +236,7 @@ def _of_pools(signs: Signs) -> list[Ailment]:
         elif load.queued and load.oldest_seconds > OLD_SECONDS:
             what = (
                 f"The oldest of {_jobs(load.queued)} in the pool {name} has waited"
-                f" {load.oldest_seconds:.0f} s; {load.running} of {load.slots} slots are in use."
+                f" {span(load.oldest_seconds)}; {load.running} of {load.slots} slots are in use."
             )
             found.append(Ailment(Pain.SLOW, what, "fairway worker ls"))
     return found
@@ -248,13 +250,6 @@ def _some(names: tuple[str, ...]) -> str:
 
 def _jobs(count: int) -> str:
     return f"{count} job{_s(count)}"
-
-
-def _ago(seconds: float) -> str:
-    for unit, name in ((86400, "days"), (3600, "hours"), (60, "min")):
-        if seconds >= 2 * unit:
-            return f"{seconds // unit:.0f} {name} ago"
-    return "just now"
 
 
 def _s(count: int) -> str:

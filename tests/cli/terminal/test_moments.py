@@ -45,6 +45,7 @@ def test_what_is_no_time_is_said_with_an_example(text: str) -> None:
         (0.04, "40 ms"),
         (1.26, "1.3 s"),
         (59, "59 s"),
+        (1205.4, "20 min"),
         (150, "2 min"),
         (7300, "2 h"),
         (200_000, "2 d"),

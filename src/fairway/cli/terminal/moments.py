@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.insight.spans import span as span
 from fairway.sdk.durations import seconds_of
 
 _DAYS_BACK = {"today": 0, "yesterday": 1}
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def past(text: str | None, name: str, now: datetime) -> str | None:
@@ -44,16 +44,6 @@ def seconds(text: str | None, name: str) -> float | None:
         return None if text is None else seconds_of(text)
     except ValueError as error:
         raise InvalidRequest(f"--{name}: {error}.") from None
-
-
-def span(length_seconds: float) -> str:
-    """`3 min`: one unit that is easily read."""
-    for size, unit in _UNITS:
-        if length_seconds >= 2 * size:
-            return f"{length_seconds / size:.0f} {unit}"
-    if length_seconds < 1:
-        return f"{max(length_seconds, 0) * 1000:.0f} ms"
-    return f"{length_seconds:.{0 if length_seconds >= 10 else 1}f} s"
 
 
 def age(moment: str | None, now: datetime | None = None) -> str:
