@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.services.platform_room import platform_on
 
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
+from fairway.cli.processes.up import first_keys
+from fairway.runtime.settings import Settings
 
 KEYS = LocalKeys(url="http://127.0.0.1:1", api_key="a", worker_key="b", operator_key="c")
 
@@ -36,3 +39,14 @@ def test_what_is_none_is_none(tmp_path: Path, text: bytes | None) -> None:
     if text is not None:
         path.write_bytes(text)
     assert read_keys(path) is None
+
+
+async def test_keys_of_a_first_start_say_whose_they_are(tmp_path: Path, database_url: str) -> None:
+    async with platform_on(database_url) as platform:
+        _, are_new = await first_keys(platform, Settings(data_dir=tmp_path))
+        async with platform.database.people() as connection:
+            rows = await connection.fetch("SELECT scope, name FROM api_keys")
+    assert are_new
+    assert sorted(map(tuple, rows)) == [
+        (scope, f"fairway up: {scope}") for scope in ("operator", "tenant", "worker")
+    ]

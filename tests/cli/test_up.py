@@ -24,6 +24,9 @@ from fairway.cli.processes.companions import Sources
     [
         (["typo:app"], "there is no module 'typo' (looked from {folder})."),
         (["typo.py:app"], "there is no file typo.py (looked from {folder})."),
+        (["json.typo:app"], "there is no module 'json.typo' (looked from {folder})."),
+        (["this:app"], "this has no 'app'; it has c, d, i, s."),
+        (["--beside", "json.typo"], "there is no module 'json.typo' (looked from {folder})."),
         (["typo"], "'typo' is not of the form 'module:name' or 'file.py:name'."),
         (
             ["--pool", "short=many", "sample:app"],
@@ -46,7 +49,8 @@ def test_a_slip_is_said_before_anything_is_started(
 
 def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: str) -> None:
     """It would be started again and again, each time with the same words."""
-    (tmp_path / "broken.py").write_text("import a_library_that_is_not_there\n")
+    text = "import a_library_that_is_not_there\napp = a_library_that_is_not_there.App()\n"
+    (tmp_path / "broken.py").write_text(text)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     ended = fairway(tmp_path, "up", "broken:app", "--port", port, FAIRWAY_DATABASE_URL=database_url)

@@ -20,7 +20,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     (tmp_path / "loading_shop.py").write_text(SOURCE)
-    (tmp_path / "loading_leans.py").write_text("import loading_is_not_there\n")
+    (tmp_path / "loading_leans.py").write_text("import loading_is_not_there as app\n")
     (tmp_path / "loading_breaks.py").write_text("1 / 0\n")
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -54,8 +54,41 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
 
 
 def test_a_wrong_name_is_answered_with_those_there_are(here: Path) -> None:
-    with pytest.raises(LoadError, match=r"has no 'Ship'; it has Shop$"):
-        load_object("loading_shop:Ship")
+    for act in (look_for, load_object):
+        with pytest.raises(LoadError, match=r"has no 'Ship'; it has Shop$"):
+            act("loading_shop:Ship")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from loading_shop import *\n",
+        "globals()['app'] = 1\n",
+        "def __getattr__(name): ...\n",
+        "try:\n    import loading_shop as app\nexcept ImportError:\n    app = None\n",
+        "with open('x') as app:\n    pass\n",
+        "if True:\n    app: int = 1\n",
+        "for app in ():\n    pass\n",
+        "(app := 1)\n",
+        "a, (app, *b) = 1, (2,)\n",
+        "this is no Python\n",
+    ],
+)
+def test_what_may_have_the_name_is_left_to_who_loads_it(here: Path, text: str) -> None:
+    (here / "loading_maybe.py").write_text(text)
+    look_for("loading_maybe:app")
+
+
+def test_modules_are_looked_for_in_their_packages(here: Path) -> None:
+    (here / "loading_house" / "room").mkdir(parents=True)
+    (here / "loading_house" / "__init__.py").touch()
+    (here / "loading_house" / "jobs.py").write_text("app = 1\n")
+    look_for("loading_house:whatever")  # a package may have it by any of its files
+    look_for("loading_house.jobs:app")
+    look_for("loading_house.room.jobs:app")  # below a folder that is no package
+    look_for("sys.whatever:app")  # built in: it has no file to look at
+    with pytest.raises(LoadError, match=r"there is no module 'loading_house\.typo'"):
+        look_for("loading_house.typo:app")
 
 
 def test_errors_of_the_module_itself_are_left_as_they_are(here: Path) -> None:

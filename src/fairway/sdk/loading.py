@@ -6,13 +6,19 @@ itself are left as they are.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+#: By these a module may have names that its text does not show.
+_MAKES_NAMES = re.compile(r"\b(__getattr__|globals|exec|setattr|sys\.modules|vars|locals)\b")
 
 
 class LoadError(ImportError):
@@ -25,13 +31,62 @@ class NotAnApp(LoadError, TypeError):
 
 def look_for(target: str) -> None:
     """LoadError for a target that is plainly a slip; runs nothing of it."""
-    place, _ = _split(target)
+    place, name = _split(target)
     if place.endswith(".py"):
+        path: Path | None = Path(place)
         _check_file(Path(place))
-        return
-    top = place.partition(".")[0]
-    if top not in sys.modules and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
-        raise _no_module(top)
+    else:
+        path = look_for_module(place)
+    names = None if path is None else _names_in(path)
+    if names is not None and name.partition(".")[0] not in names:
+        raise _no_name(name, place, names)
+
+
+def look_for_module(name: str) -> Path | None:
+    """Its file, if it is one of Python; LoadError when there plainly is none. Runs nothing."""
+    folders: Sequence[str] | None = [str(Path.cwd()), *sys.path]
+    spec = None
+    for end in range(1, name.count(".") + 2):
+        part = ".".join(name.split(".")[:end])
+        try:
+            spec = None if folders is None else PathFinder.find_spec(part, folders)
+        except KeyError:  # below a folder without __init__.py: only who loads it can tell
+            return None
+        if spec is None and end == 1 and _is_found_otherwise(part):
+            return None
+        if spec is None:
+            raise _no_module(part)
+        folders = spec.submodule_search_locations
+    origin = None if spec is None else spec.origin
+    return Path(origin) if origin is not None and origin.endswith(".py") else None
+
+
+def _is_found_otherwise(name: str) -> bool:
+    """By other means than a file in a folder: it is built in, or an installer has its own way."""
+    return name in sys.modules or (name != "" and importlib.util.find_spec(name) is not None)
+
+
+def _names_in(path: Path) -> set[str] | None:
+    """What a module binds, as far as its text says; None when that cannot be told for sure."""
+    text = path.read_text("utf-8", "replace")
+    is_plain = path.name != "__init__.py" and not _MAKES_NAMES.search(text)
+    try:
+        names = set(_bound(ast.parse(text).body)) if is_plain else {"*"}
+    except (SyntaxError, ValueError):  # whoever loads it hears of that with its line
+        return None
+    return None if "*" in names else names
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.Name):
+            yield from [node.id] if isinstance(node.ctx, ast.Store) else []
+        else:
+            yield from _bound(ast.iter_child_nodes(node))
 
 
 def load_object(target: str) -> Any:
@@ -85,8 +140,12 @@ def _attribute(found: Any, name: str, place: str) -> Any:
     try:
         return getattr(found, name)
     except AttributeError:
-        names = ", ".join(sorted(n for n in vars(found) if not n.startswith("_"))) or "nothing"
-        raise LoadError(f"{place} has no {name!r}; it has {names}") from None
+        raise _no_name(name, place, vars(found)) from None
+
+
+def _no_name(name: str, place: str, names: Iterable[str]) -> LoadError:
+    has = ", ".join(sorted(n for n in names if not n.startswith("_"))) or "nothing"
+    return LoadError(f"{place} has no {name!r}; it has {has}")
 
 
 def _add_to_path(folder: Path) -> None:

@@ -36,8 +36,9 @@ from fairway.runtime.loops import pause
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import log_as, logger
-from fairway.sdk.loading import LoadError, look_for
+from fairway.sdk.loading import LoadError, look_for, look_for_module
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import KeyWish
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
 log = logger("up")
@@ -109,14 +110,16 @@ def worker_wishes(pools: list[str], slots: int | None, reloads: bool) -> WorkerW
 
 def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
     """A slip is better said before anything is started."""
-    for target in targets:
-        try:
-            look_for(target)
-        except LoadError as error:
-            raise InvalidRequest(f"{error}.") from None
     for module in beside:
         if ":" in module:
             raise InvalidRequest(f"--beside {module}: this is an app; name apps before --beside.")
+    try:
+        for target in targets:
+            look_for(target)
+        for module in beside:
+            look_for_module(module)
+    except LoadError as error:
+        raise InvalidRequest(f"{error}.") from None
 
 
 async def _main(
@@ -218,7 +221,7 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
 
     async def make(scope: str, tenant: TenantId | None = None) -> ApiKey:
         key = new_api_key(scope)
-        await directory.add_key(key, tenant)
+        await directory.add_key(key, tenant, wish=KeyWish(f"fairway up: {scope}"))
         return key
 
     return LocalKeys(
