@@ -29,6 +29,7 @@ RUNS = (
     Column("tick", lambda run: _local(run["tick"])),
     Column("job", "job"),
     Column("outcome", "outcome"),
+    Column("state", "state"),
     Column("cause", "cause", "spare"),
 )
 

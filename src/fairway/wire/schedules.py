@@ -123,6 +123,9 @@ class ScheduleRun(Struct, kw_only=True):
     ]
     cause: Annotated[str, doc("clock, backfill or trigger.")]
     job: Annotated[str | None, doc("The job it made.")]
+    state: Annotated[
+        str | None, doc("Of that job, as it is now; null when there is none, or it is not kept.")
+    ]
     recorded_at: Annotated[datetime, doc("When that happened.")]
 
 

@@ -96,7 +96,7 @@ async def turn_back(platform: Platform, key: ScheduleKey, minutes: float) -> Non
 
 async def runs(platform: Platform, key: ScheduleKey) -> list[tuple[datetime, int, str | None]]:
     found = await platform.schedules.runs(key, None, 500)
-    return [(run.tick, run.outcome, run.job) for run in reversed(found)]
+    return [(run.tick, run.outcome, run.job) for run, _ in reversed(found)]
 
 
 async def jobs(platform: Platform) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from msgspec import Raw
 from fairway.api.jobs.times import checked_ms
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TypeId
+from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import PastRun, RunCause, RunOutcome, Schedule, ScheduleSpec
 from fairway.core.scheduling.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
@@ -91,11 +92,12 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def run_view(run: PastRun) -> ScheduleRun:
+def run_view(run: PastRun, state: State | None) -> ScheduleRun:
     return ScheduleRun(
         tick=run.tick,
         outcome=RunOutcome(run.outcome).label,
         cause=RunCause(run.cause).label,
         job=run.job,
+        state=None if state is None else state.label,
         recorded_at=run.recorded_at,
     )

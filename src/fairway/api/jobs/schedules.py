@@ -294,6 +294,7 @@ async def backfill_schedule(request: Request) -> Response:
                     "outcome": "fired",
                     "cause": "clock",
                     "job": parts.JOB_ID,
+                    "state": "succeeded",
                     "recorded_at": "2026-01-30T09:00:00.012Z",
                 }
             ],
@@ -312,7 +313,7 @@ async def list_schedule_runs(request: Request) -> Response:
     check_query(request, _RUNS_PAGE)
     limit = filters.limit(request.query_params.get("limit"))
     found = await platform.schedules.runs(key, moment_before(request), limit + 1)
-    views = [run_view(run) for run in found[:limit]]
+    views = [run_view(run, state) for run, state in found[:limit]]
     following = views[-1].tick if len(found) > limit else None
     return json_reply(ScheduleRuns(runs=views, next_before=following))
 

@@ -16,6 +16,7 @@ from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, shard_for_tenant
 from fairway.core.job import events_of
+from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import PastRun, RunCause, Schedule, ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
@@ -34,8 +35,8 @@ from fairway.services.scheduling.schedule_jobs import (
 )
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
+from fairway.store import history, submissions
 from fairway.store import schedules as store
-from fairway.store import submissions
 from fairway.store.connections.database import Database
 from fairway.store.schedules import is_cut as is_cut
 
@@ -312,12 +313,18 @@ class Schedules:
         async with told_if_away, self._database.quick(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
 
-    async def runs(self, key: ScheduleKey, before: datetime | None, limit: int) -> list[PastRun]:
-        """The newest runs, skipped ones among them."""
+    async def runs(
+        self, key: ScheduleKey, before: datetime | None, limit: int
+    ) -> list[tuple[PastRun, State | None]]:
+        """The newest runs, skipped ones too; each with the state of its job, if that is kept."""
         await self.read(key)
         latest = self.now() + timedelta(days=1)
         async with told_if_away, self._database.quick(key.tenant) as connection:
-            return await store.list_runs(connection, key, before or latest, limit)
+            found = await store.list_runs(connection, key, before or latest, limit)
+            jobs = [(key.tenant, run.job) for run in found if run.job is not None]
+            states = await history.read_states(connection, key.shard, jobs)
+        known = {job: State(state) for job, (state, _) in states.items()}
+        return [(run, known.get(run.job or "")) for run in found]
 
     async def next_runs(self, tenant: TenantId, spec: ScheduleSpec) -> list[datetime]:
         """The next ticks by today's rules of the zone; none for a paused or ended schedule.

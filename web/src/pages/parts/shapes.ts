@@ -180,6 +180,7 @@ export interface ScheduleRun {
   outcome: string;
   cause: string;
   job: string | null;
+  state: string | null;
   recorded_at: string;
 }
 

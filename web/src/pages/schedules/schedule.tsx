@@ -97,7 +97,10 @@ const COLUMNS: Column<ScheduleRun>[] = [
   {
     name: 'outcome',
     title: 'Outcome',
-    cell: (run) => <Badge tone={stateTone(run.outcome)}>{run.outcome}</Badge>,
+    cell: (run) => {
+      const said = run.state ?? run.outcome;
+      return <Badge tone={stateTone(said)}>{said}</Badge>;
+    },
   },
   { name: 'cause', title: 'By', cell: (run) => run.cause },
   {
