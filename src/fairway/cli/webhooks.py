@@ -31,6 +31,7 @@ DELIVERIES = (
     Column("age", lambda one: age(one["created_at"])),
     Column("status", "last_status"),
     Column("error", "last_error", "spare"),
+    Column("body", "body", "spare"),
 )
 
 

@@ -111,6 +111,7 @@ class DeliveryView(Struct, kw_only=True):
     last_attempt_at: Annotated[datetime | None, doc("When it was last called.")]
     last_status: Annotated[int | None, doc("Of the last reply; null when there was none.")]
     last_error: Annotated[str | None, doc("Why the last call did not go well, as a sentence.")]
+    body: Annotated[str, doc("What is sent: JSON; of a long one the beginning.")] = ""
 
 
 class DeliveryList(Struct, kw_only=True):

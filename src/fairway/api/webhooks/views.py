@@ -88,6 +88,7 @@ def delivery_view(delivery: Delivery) -> DeliveryView:
         last_attempt_at=delivery.last_at,
         last_status=delivery.last_status,
         last_error=delivery.last_error or None,
+        body=delivery.body.decode("utf-8", "ignore"),
     )
 
 

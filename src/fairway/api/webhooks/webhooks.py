@@ -84,6 +84,7 @@ _DELIVERY: dict[str, Any] = {
     "last_attempt_at": "2026-02-03T12:00:00Z",
     "last_status": 503,
     "last_error": "The receiver answered 503.",
+    "body": '{"type":"job.dead","timestamp":"2026-01-31T12:00:00Z","data":{"position":4711}}',
 }
 _SHOWN = Reply(200, "The webhook.", WebhookView, _VIEW)
 _SENT = Reply(202, "It is on its way.", DeliveryView, _DELIVERY | {"state": "waiting"})

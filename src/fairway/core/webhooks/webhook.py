@@ -85,6 +85,7 @@ class Delivery(NamedTuple):
     last_at: datetime | None
     last_status: int | None  # of the receiver's reply; None: there was none
     last_error: str  # a sentence; empty when it went well
+    body: bytes  # what is sent, or its beginning
 
     @property
     def id(self) -> str:

@@ -48,7 +48,8 @@ WHERE d.shard = :shard AND d.tenant = call.tenant AND d.webhook = call.webhook A
 
 -- name: list_deliveries
 -- The newest first. A state that is NULL does not narrow.
-SELECT webhook::text AS webhook, number, kind, state, attempts, next_at, created_at, last_at, last_status, last_error
+SELECT webhook::text AS webhook, number, kind, state, attempts, next_at, created_at, last_at, last_status, last_error,
+       substring(body FROM 1 FOR :shown) AS body
 FROM webhook_deliveries
 WHERE shard = :shard AND tenant = :tenant AND webhook = :webhook
   AND (created_at, number) < (:before, :number)
@@ -56,7 +57,8 @@ WHERE shard = :shard AND tenant = :tenant AND webhook = :webhook
 ORDER BY created_at DESC, number DESC LIMIT :limit
 
 -- name: read_delivery
-SELECT webhook::text AS webhook, number, kind, state, attempts, next_at, created_at, last_at, last_status, last_error
+SELECT webhook::text AS webhook, number, kind, state, attempts, next_at, created_at, last_at, last_status, last_error,
+       substring(body FROM 1 FOR :shown) AS body
 FROM webhook_deliveries
 WHERE shard = :shard AND tenant = :tenant AND webhook = :webhook AND number = :number
 

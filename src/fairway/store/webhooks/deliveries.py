@@ -21,6 +21,8 @@ from fairway.store.sql import load
 
 _SQL = load("deliveries.sql")
 
+BODY_BYTES_SHOWN = 2000  # of what is sent, in a list: a page of them stays small
+
 
 class NewDelivery(NamedTuple):
     number: int
@@ -101,11 +103,13 @@ async def list_deliveries(
     limit: int,
 ) -> list[Delivery]:
     asked = {"before": before[0], "number": before[1], "state": state, "limit": limit}
+    asked |= {"shown": BODY_BYTES_SHOWN}
     return await fetch_as(Delivery, connection, _SQL["list_deliveries"], **_of(key), **asked)
 
 
 async def read_delivery(connection: Connection, key: WebhookKey, number: int) -> Delivery | None:
-    found = await fetch_as(Delivery, connection, _SQL["read_delivery"], **_of(key), number=number)
+    asked = {"number": number, "shown": BODY_BYTES_SHOWN}
+    found = await fetch_as(Delivery, connection, _SQL["read_delivery"], **_of(key), **asked)
     return found[0] if found else None
 
 
