@@ -43,6 +43,11 @@ def test_prices_and_caps(run: Run, acme: tuple[str, str]) -> None:
     assert "slot_second" in sentence(run("prices", "colour=red"))
     capped = json.loads(run("spend-cap", acme[0], "12.5", "--json").out)
     assert (capped["cap_micros"], capped["cap"]) == (12_500_000, "12.5")
+    lines = dict(line.split(maxsplit=1) for line in run("spend-cap", acme[0]).out.splitlines())
+    assert lines["cap"] == "12.5"
+    assert [name for name in lines if name.endswith("_micros")] == []
+    changes = run("audit", "--subject", acme[0], "--action", "set spend cap").out
+    assert "cap – → 12.5" in changes
     assert run("spend-cap", acme[0], "--none").status == 0
 
 

@@ -27,6 +27,12 @@ def test_a_server_that_is_away_is_the_only_thing_to_say(run: Run) -> None:
     }  # fmt: skip
 
 
+def test_without_a_key_it_looks_at_what_everybody_sees(run: Run) -> None:
+    ended = run("doctor", FAIRWAY_API_KEY="", FAIRWAY_OPERATOR_KEY="")
+    assert ended.err == ""
+    assert "Looked without a key: only at what everybody sees." in ended.out
+
+
 def test_a_pause_is_among_it(run: Run, acme: tuple[str, str]) -> None:
     run("pause", f"tenant={acme[0]}", "pool=long")
     out = run("doctor").out

@@ -17,7 +17,8 @@ from fairway.core.events.event_gap import EventGap
 
 
 def test_it_follows_by_filter_and_position(house: House) -> None:
-    _, key = house.new_tenant()
+    """An operator says whose; a tenant need not."""
+    name, key = house.new_tenant()
     headers = {"authorization": f"Bearer {key}"}
     with httpx2.Client(base_url=house.url, headers=headers, verify=NO_TLS) as client:
         assert client.put("/v1/events/settings", json={"job_events": True}).is_success
@@ -26,10 +27,13 @@ def test_it_follows_by_filter_and_position(house: House) -> None:
             for type_ in ("cli.told", "cli.other", "cli.other")
         )
         words = ["events", "tail", "--json", "--after", "0", "--type", "cli.told"]
+        words += ["--url", house.url, "--key", house.operator_key, "--tenant", name]
         with subprocess.Popen(
-            [sys.executable, "-m", "fairway", *words, "--url", house.url, "--key", key],
-            stdout=subprocess.PIPE, text=True, env=dict(os.environ),
-        ) as tailing:  # fmt: skip
+            [sys.executable, "-m", "fairway", *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ),
+        ) as tailing:
             assert tailing.stdout is not None
             first = json.loads(tailing.stdout.readline())
             later = client.post("/v1/jobs", json={"type": "cli.told"}).json()["id"]

@@ -21,8 +21,10 @@ def test_a_job_is_shown_explained_and_cancelled(run: Run, job: str) -> None:
     assert run("jobs", "show", job).out.startswith(f"{job}  cli.work  queued\n")
     why = run("jobs", "why", job)
     assert (why.status, why.err) == (0, "")
-    assert why.out.startswith("queued: No live worker runs this job type in this pool.\n")
-    assert "place" in why.out
+    first, help_, *rest = why.out.splitlines()
+    assert first == "queued: No live worker runs this job type in this pool."
+    assert help_.startswith("  help        `fairway worker module:app` starts one;")
+    assert [line for line in rest if line.startswith(("  place", "  slots", "  start"))] == []
     assert said(run("jobs", "why", job, "--json"))["reason"] == "no_worker"
     assert run("jobs", "logs", job).out == "No lines.\n"
     assert run("jobs", "cancel", job).out == "cancelled\n"

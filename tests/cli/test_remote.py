@@ -112,6 +112,7 @@ def test_an_operator_says_whose_things_a_command_is_about(
     nobody = {"FAIRWAY_API_KEY": ""}
     listed = said(run("jobs", "ls", "--tenant", acme[0], "--json", **nobody))
     assert job in [one["id"] for one in listed["jobs"]]
+    assert run("jobs", "logs", job, "--tenant", acme[0], **nobody).out == "No lines.\n"
     assert run("jobs", "cancel", job, "--tenant", acme[0], **nobody).out == "cancelled\n"
     for words in (["dead", "groups"], ["schedules", "ls"], ["webhooks", "ls"], ["bulk", "ls"]):
         assert run(*words, "--tenant", acme[0], **nobody).status == 0

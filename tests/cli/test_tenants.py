@@ -24,6 +24,8 @@ def test_a_tenant_is_added_shown_and_changed(run: Run) -> None:
 
 def test_a_tenant_is_suspended_deleted_and_restored(run: Run) -> None:
     name = f"cli-{secrets.token_hex(4)}"
+    for act in ("suspend", "delete"):  # before anybody is asked
+        assert sentence(run("tenants", act, name)) == f"There is no tenant {name!r}."
     run("tenants", "add", name)
     asked = sentence(run("tenants", "suspend", name, "--cancel-running"))
     assert f"This suspends {name}; what shared workers run of it is cancelled." in asked

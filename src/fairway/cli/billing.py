@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.moments import future, past
-from fairway.cli.terminal.output import Column, Record, show_table
+from fairway.cli.terminal.output import Column, Record, fields_of, show_table
 from fairway.core.billing.money import exact
 from fairway.core.errors import InvalidRequest
 from fairway.core.keys import ApiKey
@@ -143,7 +143,7 @@ def spend_cap(
     """
     _check_cap(tenant, cap, grace_seconds, none=none)
     if tenant is None:
-        options.record(_cap_words(options.tenant().get("/v1/spend-cap")))
+        _show_cap(options, options.tenant().get("/v1/spend-cap"))
         return
     remote, path = options.operator(), f"/v1/tenants/{tenant}/spend-cap"
     if none:
@@ -153,9 +153,9 @@ def spend_cap(
         body = {"cap_micros": _micros(cap, "CAP")}
         if grace_seconds is not None:
             body["grace_seconds"] = grace_seconds
-        options.record(_cap_words(remote.call("PUT", path, body)))
+        _show_cap(options, remote.call("PUT", path, body))
     else:
-        options.record(_cap_words(remote.get(path)))
+        _show_cap(options, remote.get(path))
 
 
 def _check_cap(
@@ -203,14 +203,15 @@ def _price_words(price: Record) -> str:
     return f"{slot} a slot-second in {pool}, {base} a month."
 
 
-def _cap_words(found: Record) -> dict[str, Any]:
-    """As it came, with money that people can read."""
+def _show_cap(options: Options, found: Record) -> None:
+    """For programs as it came, and with money that people can read; for people only that."""
     money = {
-        name.removesuffix("_micros"): exact(value)
+        name.removesuffix("_micros"): None if value is None else exact(value)
         for name, value in found.items()
-        if name.endswith("_micros") and value is not None
+        if name.endswith("_micros")
     }
-    return dict(found) | money
+    plain = {name.removesuffix("_micros"): value for name, value in found.items()}
+    options.record(dict(found) | money, lambda: "\n".join(fields_of(plain | money)))
 
 
 def _show_statement(options: Options, found: Record) -> None:

@@ -29,6 +29,10 @@ QUEUED_SEEN = 200
 SILENT_SECONDS = 5.0
 STYLES = {Pain.DOWN: "red", Pain.STUCK: "red", Pain.FAILING: "yellow", Pain.SLOW: "yellow"}
 INDENT = " " * 13
+NO_KEY = (
+    "Looked without a key: only at what everybody sees. FAIRWAY_API_KEY, FAIRWAY_OPERATOR_KEY or"
+    " --key show more."
+)
 WIDE, NARROW = 100_000, 30  # a pipe's lines are whole; a screen that is no screen is not obeyed
 _METRIC = re.compile(r'^(fairway_\w+)(?:\{\w+="([^"]*)"\})? ([-+.\deE]+)$', re.MULTILINE)
 
@@ -38,15 +42,16 @@ def doctor(*, options: Options = PLAIN) -> int:
     # The operator last: it sees more pauses.
     remotes = [options.tenant()] if options.has_key("tenant") else []
     remotes += [options.operator()] if options.has_key("operator") else []
-    if not remotes:
-        options.tenant()  # says where keys come from
     remotes = list({remote.scope: remote for remote in remotes}.values())  # --key is for both
-    found = ailments(_signs(options, remotes))
+    remotes = remotes or [options.anybody()]
+    found = ailments(_signs(remotes))
     records = [
         {"pain": one.pain.name.lower(), "what": one.what, "helps": one.helps} for one in found
     ]
     if options.form == "table":
         _tell(found, remotes[0].url)
+        if not remotes[0].key:
+            say(painted(f"    {NO_KEY}", "dim"))
     else:
         options.rows({"ailments": records}, records, (), "")
     return 1 if any(one.pain <= Pain.SLOW for one in found) else 0
@@ -65,7 +70,7 @@ def _tell(found: list[Ailment], url: str) -> None:
         say(INDENT + painted(f"→ {visible(one.helps)}", "cyan"))
 
 
-def _signs(options: Options, remotes: list[Remote]) -> Signs:
+def _signs(remotes: list[Remote]) -> Signs:
     try:
         ready = remotes[0].reply("GET", "/readyz")
     except Unavailable:
@@ -73,6 +78,8 @@ def _signs(options: Options, remotes: list[Remote]) -> Signs:
     seen: dict[str, Any] = {"failing_checks": _failing(ready), "disk": _disk()}
     seen |= _of_metrics(remotes[0])
     for remote in remotes:
+        if not remote.key:
+            break
         try:
             seen |= _of_operator(remote) if remote.scope == "operator" else _of_tenant(remote)
         except Unavailable:  # what does not answer now is among the checks that fail

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.remote import MINE, Remote, Whose
 from fairway.cli.terminal.moments import age
 from fairway.cli.terminal.output import Column, say, show_lines
 from fairway.cli.terminal.tables import visible
@@ -50,7 +50,7 @@ def ls(
     which: WhichEvents = ALL,
     limit: int = 20,
     job_events: bool | None = None,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """What happened, newest first.
 
@@ -69,7 +69,7 @@ def ls(
 
 
 @app.command
-def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Options = PLAIN) -> None:
+def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Whose = MINE) -> None:
     """Events as they happen, oldest first, until Ctrl-C; with --json, a line of JSON for each.
 
     Parameters
@@ -78,13 +78,9 @@ def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Options
         Begin after this position; 0 for all that are kept. Left out: from now on.
     """
     from fairway.sdk.client.blocking import iterate
-    from fairway.sdk.client.client import Client
-    from fairway.sdk.http.settings import ClientSettings
     from fairway.sdk.logs.event_log import Wanted
 
-    remote = options.tenant()
-    settings = ClientSettings(url=remote.url, api_key=remote.key)
-    client = Client(settings, user_agent="fairway-cli")
+    client = options.tenant().client()
     wanted = Wanted(which.kind or "", which.type or "", which.job)
     for item in iterate(client.event_log.follow(after, wanted)):
         if options.form == "table":

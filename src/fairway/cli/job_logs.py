@@ -8,10 +8,8 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import MINE, Whose
 from fairway.sdk.client.blocking import iterate
-from fairway.sdk.client.client import Client
-from fairway.sdk.http.settings import ClientSettings
 from fairway.wire.run_logs import LogLine
 
 
@@ -20,7 +18,7 @@ def logs(
     *,
     follow: Annotated[bool, Parameter(alias="-f")] = False,
     attempt: int | None = None,
-    options: Options = PLAIN,
+    options: Whose = MINE,
 ) -> None:
     """What a job said by ctx.log and logging, oldest first.
 
@@ -31,9 +29,7 @@ def logs(
     attempt
         Only what this try of it said.
     """
-    remote = options.tenant()
-    settings = ClientSettings(url=remote.url, api_key=remote.key)
-    client = Client(settings, user_agent="fairway-cli")
+    client = options.tenant().client()
     is_text, said = options.form == "table", False
     for line in iterate(client.logs(id, attempt, follow=follow)):
         said = True

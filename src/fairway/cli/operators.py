@@ -11,6 +11,7 @@ from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.tenants import parsed
 from fairway.cli.terminal.moments import age, past, span
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, shown
+from fairway.core.billing.money import exact
 from fairway.core.keys import ApiKey
 
 Mine = Annotated[
@@ -46,7 +47,7 @@ CHANGES = (
     Column("age", lambda one: age(one["at"])),
     Column("who", lambda one: one["actor_name"] or one["actor"]),
     Column("from", "address", "spare"),
-    Column("did", "action"),
+    Column("did", lambda one: one["action"].replace("_", " ")),
     Column("to", "subject"),
     Column("before → after", lambda one: _difference(one), "fold"),
     Column("request", "request_id", "spare"),
@@ -170,7 +171,8 @@ def audit(
     limit
         So many at most.
     """
-    wanted = {"actor": actor, "action": action, "subject": subject}
+    named = None if action is None else action.replace(" ", "_")  # as the list shows it, too
+    wanted = {"actor": actor, "action": named, "subject": subject}
     moment = past(since, "since", datetime.now(UTC))
     remote = _whose(options, mine)
     found = remote.pages("/v1/audit", "entries", limit, **wanted, since=moment)
@@ -180,12 +182,27 @@ def audit(
 def _difference(one: Record) -> str:
     """`weight 100 → 200, cap – → 5`, and what there is to say besides."""
     before, after = one["before"], one["after"]
-    said = [f"{name} {_side(before, name)} → {_side(after, name)}" for name in {**before, **after}]
+    said = [
+        f"{_field(name)} {_side(before, name)} → {_side(after, name)}"
+        for name in {**before, **after}
+    ]
     return "; ".join(part for part in (one["detail"], ", ".join(said)) if part)
 
 
+def _field(name: str) -> str:
+    """`slot second` of slot_second_micros: the value says its unit."""
+    for unit in ("_micros", "_seconds"):
+        name = name.removesuffix(unit)
+    return name.replace("_", " ")
+
+
 def _side(fields: dict[str, Any], name: str) -> str:
-    return shown(fields.get(name))
+    value = fields.get(name)
+    if isinstance(value, int) and name.endswith("_micros"):
+        return exact(value)
+    if isinstance(value, int | float) and name.endswith("_seconds"):
+        return span(value)
+    return shown(value)
 
 
 def _seconds(length_seconds: float | None) -> str:

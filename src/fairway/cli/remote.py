@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
@@ -27,6 +27,9 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.sdk.http.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of
+
+if TYPE_CHECKING:
+    from fairway.sdk.client.client import Client
 
 Role = Literal["tenant", "operator"]
 
@@ -60,6 +63,10 @@ class Options(Output):
 
     def operator(self) -> Remote:
         return self._remote("operator")
+
+    def anybody(self) -> Remote:
+        """Without a key: for what everybody may see."""
+        return Remote(_checked(self._found("tenant").url), "")
 
     def has_key(self, role: Role) -> bool:
         return bool(self._found(role).key)
@@ -153,9 +160,18 @@ class Remote:
     def __init__(self, url: str, key: str, acting_for: str | None = None) -> None:
         self.url = url
         self.key = key
+        self._acting_for = acting_for
         self._acting = {} if acting_for is None else {TENANT_HEADER: acting_for}
         parsed = ApiKey.parse(key)
         self.scope = parsed.scope if parsed else ""  # what the key says of itself
+
+    def client(self) -> Client:
+        """The SDK's, for what is followed: it comes back by itself, and costs its import."""
+        from fairway.sdk.client.client import Client
+        from fairway.sdk.http.settings import ClientSettings
+
+        settings = ClientSettings(url=self.url, api_key=self.key, acting_for=self._acting_for or "")
+        return Client(settings, user_agent="fairway-cli")
 
     def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, query=query)
@@ -192,7 +208,8 @@ class Remote:
             raise InvalidRequest("The key has characters that no key has; copy it anew.")
         given = {name: value for name, value in (query or {}).items() if value is not None}
         where = quote(path, safe="/%") + (f"?{urlencode(given)}" if given else "")
-        said = {"authorization": f"Bearer {self.key}", **self._acting, **(headers or {})}
+        shown = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        said = {**shown, **self._acting, **(headers or {})}
         content = None if body is None else msgspec.json.encode(body)
         if content is not None:
             said["content-type"] = "application/json"

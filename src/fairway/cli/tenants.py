@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.output import Column, Yes, agreed, fields_of
 from fairway.core.errors import InvalidRequest
 
@@ -135,13 +135,13 @@ def suspend(
     cancel_running
         Cancel what runs (default: it finishes, or what was chosen before).
     """
-    ends = "is cancelled" if cancel_running else "finishes"
-    agreed(f"This suspends {name}; what shared workers run of it {ends}.", yes=yes)
     if replace_reason and reason is None:
         raise InvalidRequest("Say which: --replace-reason goes with --reason.")
+    remote, ends = options.operator(), "is cancelled" if cancel_running else "finishes"
+    _agreed_of(remote, name, f"suspends {name}; what shared workers run of it {ends}", yes=yes)
     wanted: dict[str, Any] = {"running": "cancel" if cancel_running else None, "reason": reason}
     wanted |= {"replace_reason": True} if replace_reason else {}
-    done = options.operator().call("POST", f"/v1/tenants/{name}/suspend", wanted)
+    done = remote.call("POST", f"/v1/tenants/{name}/suspend", wanted)
     is_kept = reason not in (None, done["reason"])
     stays = f"; it was before, and its reason stays: {done['reason']} (--replace-reason)"
     options.record(done, f"Suspended: {name}{stays if is_kept else ''}")
@@ -171,9 +171,10 @@ def delete(
     suspend
         Also one that is active: it is suspended first.
     """
-    agreed(f"This revokes all keys of {name} and cancels all of its jobs.", yes=yes)
+    remote = options.operator()
+    _agreed_of(remote, name, f"revokes all keys of {name} and cancels all of its jobs", yes=yes)
     query = {"suspend": "true" if suspend else "false"}
-    done = options.operator().call("DELETE", f"/v1/tenants/{name}", query=query)
+    done = remote.call("DELETE", f"/v1/tenants/{name}", query=query)
     options.record(done, f"Deleted: {name}; it can be restored until {done['kept_until']}")
 
 
@@ -202,6 +203,13 @@ def limits(*, tenant: str | None = None, options: Options = PLAIN) -> None:
         options.record(options.tenant().get("/v1/limits"))
     else:
         options.record(options.operator().get(f"/v1/tenants/{tenant}/limits"))
+
+
+def _agreed_of(remote: Remote, name: str, what: str, *, yes: bool) -> None:
+    """Nobody is asked about a tenant that is not there."""
+    if not yes:
+        remote.get(f"/v1/tenants/{name}")
+    agreed(f"This {what}.", yes=yes)
 
 
 def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:

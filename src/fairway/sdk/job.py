@@ -172,7 +172,9 @@ class Job(Generic[P, R]):
         return self.options().enqueue_many(calls)
 
     async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
-        """Each a tuple of arguments, a dict of them, or `job.call(…)`; BatchRefused if any is."""
+        """Each a tuple of arguments, a dict of them, or `job.call(…)`; BatchRefused if any is.
+        Up to 500 are queued in their order; more go in parts, and parts may overtake each other.
+        """
         return await self.options().aenqueue_many(calls)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:

@@ -11,6 +11,13 @@ from fairway.cli.terminal.moments import age, local, span
 from fairway.cli.terminal.output import painted
 from fairway.cli.terminal.tables import cells_of, visible, visible_lines
 
+#: What somebody can do about it, by the reason.
+HELPS = {
+    "paused": "`fairway pauses` says what is paused, and for whom",
+    "no_worker": "`fairway worker module:app` starts one; `fairway worker ls` says who runs what",
+    "labels": "`fairway pools` says which labels; a worker has them by --label",
+}
+NOBODY_TO_RUN = ("no_worker", "labels")  # a place in line means nothing then
 LEAST_DUE = 0.1  # slot-seconds; a part of less says nothing
 SHORT = 60  # JSON of at most so many letters stays on its line
 
@@ -111,10 +118,8 @@ def compact(value: Any) -> str:
 
 def details(found: dict[str, Any], now: datetime) -> list[str]:
     """What an explanation says beyond its reason; only what has a meaning for its state."""
-    said = []
-    if found["reason"] == "paused":
-        said.append("by          `fairway pauses` says what is paused, and for whom")
-    if found["position"] is not None:
+    said = [f"help        {HELPS[found['reason']]}"] if found["reason"] in HELPS else []
+    if found["position"] is not None and found["reason"] not in NOBODY_TO_RUN:
         beyond = "" if found["position_is_exact"] else " or further back"
         said.append(f"place       {found['position']}{beyond} among your own of this kind")
         said.append(f"tenants     about {found['tenants_ahead']} have their turn first")

@@ -22,6 +22,7 @@ class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
 
     url: str = DEFAULT_URL
     api_key: str = ""
+    acting_for: str = ""  # a tenant, for which an operator's key acts
 
 
 def find_settings(url: str | None = None, api_key: str | None = None) -> ClientSettings:

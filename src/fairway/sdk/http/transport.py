@@ -81,6 +81,8 @@ class Transport:
         self.headers = {"User-Agent": user_agent}
         if settings.api_key:
             self.headers["Authorization"] = f"Bearer {settings.api_key}"
+        if settings.acting_for:
+            self.headers["Fairway-Tenant"] = settings.acting_for
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
 
     async def ask(self, question: Question) -> bytes:
