@@ -15,6 +15,7 @@ from tests.acceptance.processes import Program
 
 HARD = "tests.acceptance.hard_jobs:app"
 FINAL = {"succeeded", "cancelled", "dead"}
+LOOKING = (("stop.coroutine", "medium"), ("stop.thread", "medium"), ("stop.process", "long"))
 
 
 async def cancelled(house: House, job: str) -> dict[str, Any]:
@@ -23,21 +24,19 @@ async def cancelled(house: House, job: str) -> dict[str, Any]:
     return await house.finished(job, within_seconds=30)
 
 
-@pytest.mark.parametrize(
-    ("kind", "pool"),
-    [("stop.coroutine", "medium"), ("stop.thread", "medium"), ("stop.process", "long")],
-)
-async def test_a_handler_that_looks_stops(house: House, kind: str, pool: str) -> None:
+async def test_a_handler_that_looks_stops(house: House) -> None:
     """And is let to tidy up first."""
     await house.open(app=HARD)
-    job = await house.post(kind, pool)
-    began = time.monotonic()
-    view = await cancelled(house, job)
-    assert (view["state"], view["attempts"]) == ("cancelled", 0), view
-    assert time.monotonic() - began < 20, "it did not hear, it was stopped"
-    assert "tidied" in [line["event"] for line in house.ledger.lines() if line["job"] == job]
-    if kind == "stop.process":
-        assert view["progress"]["text"] == "half way", "its progress is kept"
+    for kind, pool in LOOKING:
+        job = await house.post(kind, pool)
+        began = time.monotonic()
+        view = await cancelled(house, job)
+        assert (view["state"], view["attempts"]) == ("cancelled", 0), (kind, view)
+        assert time.monotonic() - began < 20, "it did not hear, it was stopped"
+        events = [line["event"] for line in house.ledger.lines() if line["job"] == job]
+        assert "tidied" in events, kind
+        if kind == "stop.process":
+            assert view["progress"]["text"] == "half way", "its progress is kept"
 
 
 async def test_a_handler_that_does_not_is_stopped_after_its_grace(house: House) -> None:
@@ -70,6 +69,7 @@ async def test_a_job_whose_worker_dies_while_it_is_asked_to_stop_is_not_run_agai
     assert len(house.ledger.begun(job)) == 1
 
 
+@pytest.mark.slow  # tests/services/test_cancel_races.py is its brother in every run of the suite
 async def test_cancelling_at_any_moment_leaves_one_final_state(
     house: House, figures: dict[str, str]
 ) -> None:

@@ -18,7 +18,8 @@ from tests.acceptance.processes import until
 
 BUCKET = "checkpoints"
 QUICK_LEASE = {"FAIRWAY_LEASE_SECONDS": "short=1,medium=1,long=1"}
-KILLS = 5
+KILLS = 2
+KILLS_SOAKED = 5
 
 
 @pytest.fixture
@@ -87,11 +88,14 @@ def redone_of(house: House, job: str, kills: int = KILLS) -> int:
     return len(done) - 24
 
 
-async def test_five_kills_on_a_folder(on_a_folder: House, figures: dict[str, str]) -> None:
-    job, view = await killed_again_and_again(on_a_folder, "march", "long")
-    assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, KILLS + 1)
-    redone = redone_of(on_a_folder, job)
-    figures[f"long job, {KILLS} kills of its worker, on a folder"] = f"{redone} steps of 24 redone"
+@pytest.mark.parametrize(
+    "kills", [KILLS, pytest.param(KILLS_SOAKED, marks=pytest.mark.slow)], ids=str
+)
+async def test_kills_on_a_folder(on_a_folder: House, figures: dict[str, str], kills: int) -> None:
+    job, view = await killed_again_and_again(on_a_folder, "march", "long", kills)
+    assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, kills + 1)
+    redone = redone_of(on_a_folder, job, kills)
+    figures[f"long job, {kills} kills of its worker, on a folder"] = f"{redone} steps of 24 redone"
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 from contextlib import AsyncExitStack
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -54,8 +55,21 @@ WORST = {
 }
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("worst", WORST)
+#: Each of the worst, and each kind of head; `make soak` has the rest.
+OFTEN = {
+    ("half a head", "tiny headers"),
+    ("a held call and half a head", "tiny headers"),
+    ("a held call and what came behind", "long headers"),
+}
+
+
+@pytest.mark.parametrize(
+    ("worst", "head"),
+    [
+        pytest.param(*one, marks=[] if one in OFTEN else [pytest.mark.slow])
+        for one in product(WORST, HEADS)
+    ],
+)
 async def test_a_connection_holds_no_more_than_is_stated(
     house: House, figures: dict[str, str], worst: str, head: str
 ) -> None:

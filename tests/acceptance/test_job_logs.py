@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 
-import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import ROOT
 from tests.worker.platform import fact
@@ -14,10 +13,15 @@ from fairway import App, Handle, LogLine
 from fairway.core.run.run_log import LINES_MAX, RUN_BYTES_MAX
 
 
-@pytest.fixture
-async def talking(house: House) -> App:
+async def test_what_jobs_say(house: House) -> None:
+    """One server and one worker for all of it: what each part looks at is of jobs of its own."""
     await house.open(app="tests.acceptance.talking_jobs:app", more=["--log-format", "text"])
-    return App("asking", url=house.urls[0], api_key=house.api_key)
+    talking = App("asking", url=house.urls[0], api_key=house.api_key)
+    await in_every_run_mode_and_by_attempt(house, talking)
+    await a_flood_is_bounded_and_its_end_is_kept(house, talking)
+    await live_by_the_command_line_and_the_sdk(house, talking)
+    await hooks_are_called_around_runs_and_at_their_ends(house)
+    await talking.aclose()
 
 
 async def lines_of(talking: App, job: str) -> list[LogLine]:
@@ -26,7 +30,7 @@ async def lines_of(talking: App, job: str) -> list[LogLine]:
     return [line for line in found if not line.text.startswith("a hook failed")]
 
 
-async def test_in_every_run_mode_and_by_attempt(house: House, talking: App) -> None:
+async def in_every_run_mode_and_by_attempt(house: House, talking: App) -> None:
     said = {"talk.inline": "of a plain function", "talk.thread": "in a thread"}
     jobs = {kind: await house.post(kind, "short") for kind in ("talk.loop", *said)}
     said["talk.process"] = "in a process"
@@ -50,18 +54,22 @@ async def test_in_every_run_mode_and_by_attempt(house: House, talking: App) -> N
     assert '    raise ValueError("not yet")' in log
 
 
-async def test_hooks_are_called_around_runs_and_at_their_ends(house: House, talking: App) -> None:
+async def hooks_are_called_around_runs_and_at_their_ends(house: House) -> None:
+    """The last: it ends the worker."""
+    noted = house.ledger.path.with_suffix(".jsonl.hooks")
+    before = len(noted.read_text().splitlines())
     for kind, state in (("talk.inline", "succeeded"), ("talk.doomed", "dead")):
         assert (await house.finished(await house.post(kind, "short")))["state"] == state
     view = await house.finished(await house.post("talk.loop", "short"))
     assert (view["state"], view["attempts"]) == ("succeeded", 2), "a hook that fails is no harm"
-    noted = house.ledger.path.with_suffix(".jsonl.hooks")
     await fact(lambda: "died" in noted.read_text())
     house.programs[-1].send(signal.SIGTERM)
     await house.programs[-1].ended(20)
     lines = noted.read_text().splitlines()
+    assert "start" in lines[:before]
+    lines = lines[before:]
     for line in (
-        "start", "in talk.inline", "out talk.inline", "in talk.doomed", "out talk.doomed", "stop",
+        "in talk.inline", "out talk.inline", "in talk.doomed", "out talk.doomed", "stop",
         "failed talk.doomed 1 KeyError('for good')", "died talk.doomed 1 app_error 'for good'",
         "failed talk.loop 1 ValueError('not yet')",
     ):  # fmt: skip
@@ -71,7 +79,7 @@ async def test_hooks_are_called_around_runs_and_at_their_ends(house: House, talk
     assert "a hook that fails itself" in house.programs[-1].said
 
 
-async def test_a_flood_is_bounded_and_its_end_is_kept(house: House, talking: App) -> None:
+async def a_flood_is_bounded_and_its_end_is_kept(house: House, talking: App) -> None:
     job = await house.post("talk.flood", "short")
     view = await house.finished(job)
     assert view["state"] == "succeeded"
@@ -86,7 +94,7 @@ async def test_a_flood_is_bounded_and_its_end_is_kept(house: House, talking: App
     assert log.count("talk.flood") < 200, "its flood is not the worker's"
 
 
-async def test_live_by_the_command_line_and_the_sdk(house: House, talking: App) -> None:
+async def live_by_the_command_line_and_the_sdk(house: House, talking: App) -> None:
     dying = await house.post("talk.die", "long")
     job = await house.post("talk.slowly", "short")
     program = await asyncio.create_subprocess_exec(

@@ -32,29 +32,27 @@ async def lives_on(house: House, worker: Program, runners: list[int]) -> None:
     assert (await house.finished(await house.post("nap", "short")))["state"] == "succeeded"
 
 
-@pytest.mark.parametrize(
-    ("kinds", "failure"),
-    [
-        (["memory.one", "memory.many"], "resource"),
-        (["fork", "disk", "files"], "resource"),
-        (["cpu", "cpu.children"], "resource"),
-    ],
-    ids=["memory", "numbers", "processor"],
+#: Those of a line at once: no more than one kind of shortage at a time.
+OVER_A_LIMIT = (
+    ["memory.one", "memory.many"],
+    ["fork", "disk", "files"],
+    ["cpu", "cpu.children"],
 )
-async def test_a_job_over_its_limit_is_contained(
-    house: House, kinds: list[str], failure: str, figures: dict[str, str]
-) -> None:
+
+
+async def test_a_job_over_its_limit_is_contained(house: House, figures: dict[str, str]) -> None:
     (worker,) = await house.open(app=HARD)
     runners = worker.runners()
-    began = time.monotonic()
-    jobs = {kind: await house.post(kind, "medium") for kind in kinds}
-    for kind, job in jobs.items():
-        error = await failed(house, job)
-        assert error["failure"] == failure, (kind, error)
-        figures[f"over a limit: {kind}"] = (
-            f"{error['failure']}, {error['type']}, within {time.monotonic() - began:.1f} s"
-        )
-    await lives_on(house, worker, runners)
+    for kinds in OVER_A_LIMIT:
+        began = time.monotonic()
+        jobs = {kind: await house.post(kind, "medium") for kind in kinds}
+        for kind, job in jobs.items():
+            error = await failed(house, job)
+            assert error["failure"] == "resource", (kind, error)
+            figures[f"over a limit: {kind}"] = (
+                f"{error['failure']}, {error['type']}, within {time.monotonic() - began:.1f} s"
+            )
+        await lives_on(house, worker, runners)
     assert "limits are held by" in worker.said
 
 
@@ -117,16 +115,13 @@ async def test_a_runner_that_nobody_can_reach_is_killed(house: House) -> None:
     assert 2 <= view["deliveries"] <= 3, "the late job is tried twice"
 
 
-async def test_the_whole_family_of_a_late_job_dies(house: House) -> None:
+async def test_the_whole_family_of_a_job_ends_with_it(house: House) -> None:
+    """Of one that is late, and what one that succeeds leaves behind."""
     await house.open(app=HARD)
     job = await house.post("late.family", "long")
     assert (await failed(house, job))["failure"] == "timeout"
     (pid,) = {int(line["event"].split()[1]) for line in house.ledger.lines()[:1]}
     await until(lambda: not is_alive(pid), 5, "the end of the daemon")
-
-
-async def test_what_a_job_leaves_behind_ends_with_it(house: House) -> None:
-    await house.open(app=HARD)
     view = await house.finished(await house.post("leaves.daemon", "long"))
     assert view["state"] == "succeeded"
     await until(lambda: not is_alive(view["result"]), 5, "the end of the daemon")
