@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.house import free_port
-from tests.cli.program import fairway
+from tests.cli.program import fairway, fairway_anew
 
 from fairway.cli.main import COMMANDS, app
 
@@ -43,10 +43,10 @@ def test_an_answer_comes_at_once(tmp_path: Path, words: list[str], status: int) 
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
 
-    seconds = []
-    for _ in range(5):
+    seconds: list[float] = []
+    while not seconds or (min(seconds) >= ANSWER_SECONDS_MAX and len(seconds) < 5):
         before = spent()
-        assert fairway(tmp_path, *words).status == status
+        assert fairway_anew(tmp_path, *words).status == status
         seconds.append(spent() - before)
     assert min(seconds) < ANSWER_SECONDS_MAX
 
