@@ -52,6 +52,8 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(BIN)/python -m compileall -q src examples tests
+	@$(BIN)/python -m tests.warm
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 3 --reruns-delay 5 --durations 25
 
 browser: setup  ## The dashboard in a real browser (installs Debian's Chromium where there is none)
