@@ -13,6 +13,7 @@ from tests.api.house import House, open_house, problem
 from tests.api.test_auth import questions  # noqa: F401  # a fixture
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE, GUESSES_PER_SECOND
@@ -59,6 +60,29 @@ async def test_event_streams_are_counted_by_tenant_and_in_all(strict: House) -> 
                     if again.status_code == 200:
                         return
                 await asyncio.sleep(0.05)
+
+
+async def test_who_helps_a_tenant_takes_none_of_its_places_and_no_key_takes_all(
+    strict: House,
+) -> None:
+    name, key = strict.new_tenant()
+    other = strict.new_key({"scope": "operator", "permissions": ["read"]})
+    async with (
+        strict.caller(key) as tenant,
+        strict.caller(strict.operator_key) as operator,
+        strict.caller(other) as colleague,
+        AsyncExitStack() as streams,
+    ):
+        made = await tenant.post("/v1/jobs", json=JOB)
+        path, acting = f"{made.headers['location']}/events", {"fairway-tenant": name}
+        helps = await streams.enter_async_context(operator.stream("GET", path, headers=acting))
+        assert helps.status_code == 200
+        taken = strict.platform.waiting._taken["streams"]
+        assert (taken[STAFF], taken[TenantId(_tenant(strict, key))]) == (1, 0)
+        full = problem(await operator.get("/v1/live"), 429, "TOO_MANY_STREAMS")
+        assert full["detail"].startswith("Your key has 1")
+        live = await streams.enter_async_context(colleague.stream("GET", "/v1/live"))
+        assert live.status_code == 200, "another's key has places of its own"
 
 
 async def test_held_requests_are_counted_and_who_cannot_wait_is_answered_at_once(

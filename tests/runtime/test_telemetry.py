@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
-from fairway.runtime.telemetry import SECONDS, BulkHistogram, Metrics
+from fairway.runtime.telemetry import (
+    OTHER_TYPES,
+    SECONDS,
+    TYPE_SECONDS,
+    TYPES_MAX,
+    BulkHistogram,
+    Metrics,
+    TypeSummary,
+)
 
 spans = st.floats(0, 100, allow_nan=False)
 
@@ -63,3 +71,21 @@ def test_labels_are_bounded() -> None:
     assert b'fairway_lateness_seconds_sum{type="email.send"} 1.5' in generate_latest(
         metrics.by_type
     )
+
+
+def test_a_type_that_was_not_seen_for_long_gives_its_label_up() -> None:
+    now = [0.0]
+    summary = TypeSummary("x", "help", lambda: now[0])
+    for number in range(TYPES_MAX):
+        summary.observe(f"t{number}", 1.0)
+    summary.observe("late", 2.0)  # finds no room
+    now[0] = TYPE_SECONDS / 2
+    summary.observe("t0", 5.0)
+    now[0] = TYPE_SECONDS + 1
+    summary.observe("late", 3.0)
+    family, _ = summary.collect()
+    counts = {one.labels["type"]: one.value for one in family.samples if "count" in one.name}
+    assert counts == {"t0": 2, "late": 1, OTHER_TYPES: TYPES_MAX}, "and nothing is lost"
+    now[0] += 2 * TYPE_SECONDS
+    family, greatest = summary.collect()
+    assert {one.labels["type"]: one.value for one in greatest.samples} == {OTHER_TYPES: 5.0}

@@ -27,6 +27,7 @@ from fairway.wire.messages import TAG_PATTERN
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
+HIGHEST_NUMBER = (1 << 63) - 1
 HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 #: The filters of lists and of actions on many, as they are told.
@@ -126,6 +127,17 @@ def fingerprint(text: str | None) -> int | None:
     if number is None:
         raise InvalidRequest("A fingerprint is 16 hexadecimal digits.", field="fingerprint")
     return number
+
+
+def number_below(cursor: str | None) -> int:
+    """Where lines have numbers, the newest the highest: those of the next page are below this."""
+    if cursor is None:
+        return HIGHEST_NUMBER
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise InvalidRequest(
+            "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
+        )
+    return int(cursor)
 
 
 def limit(text: str | None) -> int:

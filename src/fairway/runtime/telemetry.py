@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 import structlog
@@ -31,6 +32,7 @@ from fairway.runtime.log_options import LogOptions
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 LONG_SECONDS = (*SECONDS, 300, 1800, 7200, 43200)
 TYPES_MAX = 500  # job types with a label of their own
+TYPE_SECONDS = 6 * 3600.0  # that one keeps it without being seen
 OTHER_TYPES = "other"
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
@@ -63,20 +65,48 @@ class BulkHistogram:
 
 
 class TypeSummary:
-    """Count, sum and greatest of a value by job type; types beyond a bound share one label."""
+    """Count, sum and greatest of a value by job type; types beyond a bound share one label.
 
-    def __init__(self, name: str, help_text: str) -> None:
+    A type that was not seen for long loses its label: what it had is told with the others', and
+    whoever comes next finds room.
+    """
+
+    def __init__(
+        self, name: str, help_text: str, now_seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self.name, self.help_text = name, help_text
+        self._now_seconds = now_seconds
         self._found: dict[str, list[float]] = {}
+        self._seen: dict[str, float] = {}  # when each was last seen, the longest ago first
 
     def observe(self, job_type: str, value: float) -> None:
-        label = job_type if job_type in self._found or len(self._found) < TYPES_MAX else OTHER_TYPES
+        label = self._label(job_type)
+        self._add(label, 1, value, value)
+        if label != OTHER_TYPES:
+            self._seen.pop(label, None)
+            self._seen[label] = self._now_seconds()
+
+    def _label(self, job_type: str) -> str:
+        if job_type in self._found:
+            return job_type
+        if len(self._seen) >= TYPES_MAX:
+            self._age()
+        return job_type if len(self._seen) < TYPES_MAX else OTHER_TYPES
+
+    def _add(self, label: str, count: float, total: float, most: float) -> None:
         row = self._found.setdefault(label, [0.0, 0.0, 0.0])
-        row[0] += 1
-        row[1] += value
-        row[2] = max(row[2], value)
+        row[0] += count
+        row[1] += total
+        row[2] = max(row[2], most)
+
+    def _age(self) -> None:
+        before = self._now_seconds() - TYPE_SECONDS
+        while self._seen and (oldest := next(iter(self._seen.items())))[1] < before:
+            del self._seen[oldest[0]]
+            self._add(OTHER_TYPES, *self._found.pop(oldest[0]))
 
     def collect(self) -> Iterator[Metric]:
+        self._age()
         summary = SummaryMetricFamily(self.name, self.help_text, labels=["type"])
         greatest = GaugeMetricFamily(f"{self.name}_max", self.help_text, labels=["type"])
         for label, (count, total, most) in self._found.items():
@@ -239,6 +269,12 @@ class Metrics:
         """What the rules in `deploy/prometheus` compare with, besides what is above."""
         r: dict[str, Any] = {"registry": self.registry}
         self.alarms = Gauge("fairway_alarms", "Alarms that are raised.", ["name", "severity"], **r)
+        self.without_worker = Gauge(
+            "fairway_jobs_without_worker",
+            "Jobs whose type no worker runs.",
+            ["pool"],
+            **r,
+        )
         self.pool_slo = Gauge(
             "fairway_pool_slo_seconds", "How soon a job of the pool should start.", ["pool"], **r
         )

@@ -34,8 +34,7 @@ from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import EventPorts, Events
-from fairway.services.insight.alarm_facts import AlarmFactsReader
-from fairway.services.insight.alarm_watch import AlarmWatch
+from fairway.services.insight.alarms import AlarmPorts, Alarms
 from fairway.services.insight.insight import Insight
 from fairway.services.insight.run_tally import RunTally
 from fairway.services.jobs.bulk_actions import BulkActions
@@ -87,7 +86,7 @@ from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
-from fairway.services.webhooks.outbound import Outbound, OutboundPorts
+from fairway.services.webhooks.outbound import SENDING, Outbound, OutboundPorts
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
@@ -172,12 +171,11 @@ class Platform:
         )
         look = self.insight.board.look
         gauges = Gauges(self.dispatcher, self.metrics, self.store_clock, look)
-        told_by = self.store_clock, self.metrics
-        folder = self.settings.data_dir
-        facts = AlarmFactsReader(self.database, self.insight, self.directory, *told_by, folder)
-        self.alarm_watch = AlarmWatch(facts.look, *told_by)
-        own = {"gauges": gauges.run_once, "alarms": self.alarm_watch.run_once}
-        self._insight_steps = own | self.insight.steps()
+        ports = AlarmPorts(self.settings.data_dir, self.audit_log, self.wakeups.of(SENDING))
+        seen_in = self.database, self.dispatcher, self.insight, self.directory
+        self.alarms = Alarms(*seen_in, self.store_clock, self.metrics, ports)
+        steps = self.insight.steps() | self.alarms.steps()
+        self._insight_steps = {"gauges": gauges.run_once} | steps
 
     def _join_engine(self, scheduler: type[PoolShare]) -> None:
         """Who decides what runs and writes down what did, and what that leans on."""

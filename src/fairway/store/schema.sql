@@ -650,7 +650,34 @@ CREATE TABLE insight_servers (
     sight    bytea       NOT NULL
 ) WITH (fillfactor = 50);
 
--- Where tenants want their events sent, and every event on its way there.
+-- Alarms that were raised, and until when; told by whoever owns shard 0.
+CREATE TABLE alarm_history (
+    id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text        NOT NULL,
+    severity   text        NOT NULL CHECK (severity IN ('warning', 'critical')),
+    subject    text        NOT NULL,                      -- whom it is about
+    text       text        NOT NULL,                      -- what was seen when it was raised
+    value      float8      NOT NULL,
+    threshold  float8      NOT NULL,
+    raised_at  timestamptz NOT NULL,                      -- since when there was trouble
+    ended_at   timestamptz                                -- NULL: it is raised
+);
+CREATE UNIQUE INDEX alarm_history_raised ON alarm_history (name, subject) WHERE ended_at IS NULL;
+CREATE INDEX alarm_history_incidents ON alarm_history (raised_at) WHERE severity = 'critical';
+
+-- Moments that people want to see beside a graph: deploys, incidents, notes.
+CREATE TABLE marks (
+    id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       timestamptz NOT NULL DEFAULT now(),
+    kind     text        NOT NULL CHECK (kind IN ('deploy', 'incident', 'note')),
+    text     text        NOT NULL,
+    source   text,                                        -- what was first seen then; NULL: somebody wrote it
+    seen_at  timestamptz NOT NULL DEFAULT now()           -- when that was last seen
+);
+CREATE UNIQUE INDEX marks_source ON marks (source) WHERE source IS NOT NULL;
+CREATE INDEX marks_at ON marks (at);
+
+-- Where tenants want their events sent, and every event on its way there. The tenant -1 is the operators.
 CREATE TABLE webhooks (
     shard             int         NOT NULL,
     tenant            int         NOT NULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fairway.wire.doc import doc
 
@@ -44,6 +44,50 @@ class AlarmList(Struct, kw_only=True):
     items: Annotated[list[AlarmView], doc("The worst first, of those the oldest.")]
 
 
+class AlarmRecord(Struct, kw_only=True):
+    """An alarm that was raised, and until when."""
+
+    name: Annotated[str, doc("Which alarm.")]
+    severity: Annotated[Literal["warning", "critical"], doc("As it was raised.")]
+    subject: Annotated[str, doc("Whom it is about.")]
+    text: Annotated[str, doc("What was seen when it was raised.")]
+    raised_at: Annotated[datetime, doc("Since when there was trouble.")]
+    ended_at: Annotated[datetime | None, doc("When it was over; null: it is raised.")]
+
+
+class AlarmHistory(Struct, kw_only=True):
+    """A page of alarms, newest first."""
+
+    items: Annotated[list[AlarmRecord], doc("Newest first.")]
+    next_cursor: Annotated[str | None, doc("Ask for the next page with it; null on the last.")]
+
+
+MARK_KIND = doc("deploy, incident or note.")
+MARK_TEXT = doc("What happened, in a few words.")
+
+
+class MarkView(Struct, kw_only=True):
+    """A moment to be seen beside a graph."""
+
+    at: Annotated[datetime, doc("When it was, or began.")]
+    kind: Annotated[Literal["deploy", "incident", "note"], MARK_KIND]
+    text: Annotated[str, MARK_TEXT]
+    until: Annotated[datetime | None, doc("Its end; null: a moment, or it goes on.")]
+
+
+class MarkList(Struct, kw_only=True):
+    """Marks of a span."""
+
+    items: Annotated[list[MarkView], doc("The oldest first.")]
+
+
+class MarkRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A mark to be added, at this moment."""
+
+    text: Annotated[Annotated[str, Meta(min_length=1, max_length=200)], MARK_TEXT]
+    kind: Annotated[Literal["deploy", "incident", "note"], MARK_KIND] = "note"
+
+
 class Percentiles(Struct, kw_only=True):
     """Times in seconds, to within a quarter; null while nothing was measured."""
 
@@ -64,8 +108,12 @@ class HealthReason(Struct, kw_only=True):
 class PlatformHealth(Struct, kw_only=True):
     """The platform in a word."""
 
-    status: Annotated[Literal["ok", "warning", "critical"], doc("The worst of the reasons.")]
-    reasons: Annotated[list[HealthReason], doc("The worst first; none when all is well.")]
+    status: Annotated[
+        Literal["ok", "warning", "critical"], doc("The worst of the reasons and of the alarms.")
+    ]
+    reasons: Annotated[
+        list[HealthReason], doc("The worst first, without what an alarm below tells already.")
+    ]
 
 
 class HeldJobs(Struct, kw_only=True):

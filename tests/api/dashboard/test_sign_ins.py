@@ -18,6 +18,7 @@ from tests.api.jobs.test_jobs import submit
 from fairway.core.sign_in import PER_KEY_MAX, token_hash
 from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 
 PATIENCE_SECONDS = 30.0
 CSRF = "x-fairway-csrf"
@@ -134,6 +135,33 @@ async def test_signing_out_ends_it_on_every_server(house: House, second: House) 
         browser.cookies.set("fairway_session", token)
         problem(await browser.get("/session"), 401, "UNAUTHENTICATED")
         problem(await until_over(elsewhere), 401, "UNAUTHENTICATED")
+
+
+async def test_one_that_ends_while_it_is_looked_up_is_over(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with signed_in(house, house.new_tenant()[1]) as browser:
+        token = browser.cookies["fairway_session"]
+
+    async def race(platform: Platform) -> tuple[object, bool]:
+        sign_ins, read, ended = platform.sign_ins, asyncio.Event(), asyncio.Event()
+        holder_of = platform.directory.holder_of
+
+        async def slowly(key_id: str) -> Principal | None:
+            read.set()
+            await ended.wait()
+            return await holder_of(key_id)
+
+        sign_ins._known.pop(token_hash(token))
+        with monkeypatch.context() as patch:
+            patch.setattr(platform.directory, "holder_of", slowly)
+            finding = asyncio.create_task(sign_ins.find(token))
+            await read.wait()
+            await sign_ins.end(token)
+            ended.set()
+            return await finding, token_hash(token) in sign_ins._known
+
+    assert house.inside(race) == (None, False)
 
 
 async def test_what_only_the_owner_can_do_is_passed_on_with_the_session(

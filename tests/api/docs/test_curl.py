@@ -19,7 +19,8 @@ from fairway.api.routes import OPERATIONS
 OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 404,
                "getResult": 404, "addFlowJobs": 409, "openEventSocket": 426,
                "deleteTenant": 409, "restoreTenant": 409, "addWebhook": 422,
-               "signIn": 401, "tryWebhook": 409}  # fmt: skip
+               "signIn": 401, "tryWebhook": 409, "addAlarmWebhook": 422,
+               "tryAlarmWebhook": 409}  # fmt: skip
 
 
 #: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
@@ -40,6 +41,8 @@ def shell(house: House) -> Iterator[dict[str, str]]:
     flow = httpx2.post(f"{house.url}/v1/flows", json=wanted, headers=headers).json()
     quiet = {"url": "https://93.184.216.34/", "enabled": False}
     webhook = httpx2.post(f"{house.url}/v1/webhooks", json=quiet, headers=headers).json()
+    operator = {"authorization": f"Bearer {house.operator_key}"}
+    alarms = httpx2.post(f"{house.url}/v1/alarms/webhooks", json=quiet, headers=operator).json()
     spare = house.new_key({"scope": "tenant", "tenant": name})
     yield {
         "FAIRWAY_URL": house.url,
@@ -50,13 +53,13 @@ def shell(house: House) -> Iterator[dict[str, str]]:
         "ACTION": job["id"],
         "FLOW": flow["id"],
         "WEBHOOK": webhook["id"],
+        "ALARM_WEBHOOK": alarms["id"],
         "DELIVERY": house.waiting_test(webhook["id"]),
         "TENANT": name,
         "SPARE_TENANT": house.new_tenant()[0],
         "KEY_ID": spare.split("_")[2],
     }
     # An example reserves slots; kept, nobody else would get any on a server as small as this one.
-    operator = {"authorization": f"Bearer {house.operator_key}"}
     path = f"{house.url}/v1/tenants/{name}"
     assert httpx2.patch(path, json={"reserved": {}}, headers=operator).status_code == 200
 

@@ -32,6 +32,7 @@ NOT_AUDITED = {
     "DELETE /v1/flows/{id}": "one flow, which says what became of it",
     "POST /v1/flows/{id}/replay": "one flow, whose jobs' histories have it",
     "POST /v1/webhooks/{id}/test": "one delivery, which the list of deliveries has",
+    "POST /v1/alarms/webhooks/{id}/test": "one delivery, which the list of deliveries has",
     "POST /v1/webhooks/{id}/deliveries/{delivery}/replay": "one delivery, whose list has it",
     "POST /v1/webhooks/{id}/replay": "deliveries, whose list has them",
     "POST /v1/jobs/wait": "changes nothing",
@@ -92,6 +93,7 @@ def steps(name: str, key: str, worker: str) -> list[Step]:
         Step("DELETE /v1/tenants/{name}/spend-cap", "operator", "drop_spend_cap", name),
         Step("POST /v1/prices", "operator", "add_price", name, {"pool": name, **PRICE}),
         Step("DELETE /v1/prices/{id}", "operator", "drop_price", f"{name}-2999010100"),
+        Step("POST /v1/marks", "operator", "add_mark", "note", {"text": "the disk is larger"}),
         Step("POST /v1/tenants/{name}/suspend", "operator", "suspend_tenant", name, {}),
         Step("POST /v1/tenants/{name}/resume", "operator", "resume_tenant", name),
         Step("DELETE /v1/tenants/{name}", "operator", "delete_tenant", name, query=AT_ONCE),
@@ -110,6 +112,10 @@ MAKING = (
     "PATCH /v1/webhooks/{id}",
     "POST /v1/webhooks/{id}/rotate",
     "DELETE /v1/webhooks/{id}",
+    "POST /v1/alarms/webhooks",
+    "PATCH /v1/alarms/webhooks/{id}",
+    "POST /v1/alarms/webhooks/{id}/rotate",
+    "DELETE /v1/alarms/webhooks/{id}",
 )
 
 
@@ -197,22 +203,23 @@ def _quarantine(scene: Scene) -> None:
     scene.house.inside(impose)
 
 
-async def test_what_is_done_to_webhooks_leaves_its_lines(scene: Scene) -> None:
-    made = await scene.tenant.post(
-        "/v1/webhooks", json={"url": "https://1.1.1.1/hook", "enabled": False}
-    )
+@pytest.mark.parametrize("path", ["/v1/webhooks", "/v1/alarms/webhooks"])
+async def test_what_is_done_to_webhooks_leaves_its_lines(scene: Scene, path: str) -> None:
+    caller = scene.operator if "alarms" in path else scene.tenant
+    made = await caller.post(path, json={"url": "https://1.1.1.1/hook", "enabled": False})
     hook, place = made.json()["id"], made.headers["location"]
     replies = {
         "add_webhook": made,
-        "change_webhook": await scene.tenant.patch(place, json={"description": "new"}),
-        "rotate_webhook": await scene.tenant.post(f"{place}/rotate"),
-        "delete_webhook": await scene.tenant.delete(place),
+        "change_webhook": await caller.patch(place, json={"description": "new"}),
+        "rotate_webhook": await caller.post(f"{place}/rotate"),
+        "delete_webhook": await caller.delete(place),
     }
     secret = made.json()["secret"]
     for action, reply in replies.items():
         lines = [one for one in await scene.lines(reply) if one["action"] != "set_job_events"]
         (line,) = lines
         assert (line["action"], line["subject"]) == (action, hook)
+        assert line["tenant"] == (None if "alarms" in path else scene.name)
         assert line["before"] != line["after"]
         assert secret not in str(line)
 

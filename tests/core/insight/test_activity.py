@@ -131,6 +131,20 @@ def test_one_tenant_with_many_types_leaves_lines_to_the_others() -> None:
     assert kept == {1: TENANT_TYPES_MAX - 10} | dict.fromkeys(range(2, 12), 1)
 
 
+def test_types_of_one_tenant_leave_lines_to_those_of_others() -> None:
+    activity = Activity()
+    for type_ in range(1, 2 * LINES_MAX):
+        activity.accepted([job((1, type_, 1))] * 3)
+    others = range(1000, 1000 + LINES_MAX // 2)
+    activity.accepted([job((1, type_, 2 + type_ % 7)) for type_ in others])
+    lines = lines_of(minute_of(activity), {})
+    kept = {line.subject[1] for line in lines if line.kind is LineKind.TYPE}
+    assert kept >= set(others)
+    assert len(kept) == LINES_MAX + 1, "and one for the rest"
+    accepted = [line.counts.accepted for line in lines if line.kind is LineKind.TYPE]
+    assert sum(accepted) == 3 * (2 * LINES_MAX - 1) + len(others), "nothing is lost"
+
+
 def test_a_run_that_failed_is_retried_or_its_job_is_dead() -> None:
     activity, one = Activity(), job((1, 1, 1))
     activity.settled(one, State.SCHEDULED, is_failure=True)

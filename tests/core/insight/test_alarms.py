@@ -7,14 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.properties import tried
 
-from fairway.core.insight.alarm_readings import AlarmFacts, DiskRoom, PoolWait, TenantPace
+from fairway.core.insight import alarm_readings as of
+from fairway.core.insight.alarm_readings import (
+    AlarmFacts,
+    DiskRoom,
+    PoolWait,
+    TenantDeaths,
+    TenantPace,
+)
 from fairway.core.insight.alarms import (
     ALARMS,
+    FLAP_CLEAR_SECONDS,
+    FLAP_SECONDS,
+    FLAPS,
     LOOKS_APART_SECONDS_MAX,
     SUBJECTS_MAX,
     Alarm,
     Watch,
     judge,
+    worth_telling,
 )
 
 BY_NAME = {alarm.name: alarm for alarm in ALARMS}
@@ -30,6 +41,11 @@ def of_pool(
 
 def of_tenant(jobs: float, usual: float = 200.0) -> AlarmFacts:
     return AlarmFacts(tenants=(TenantPace("acme", jobs, usual),))
+
+
+def unserved(jobs: int, slots: int = 8) -> AlarmFacts:
+    wait = PoolWait("short", 5, slots, 0.0, 0.5, jobs, ("a.b of acme",))
+    return AlarmFacts(pools=(wait,))
 
 
 #: Alarm → facts with the least that is too much, and with the most that is not.
@@ -51,6 +67,7 @@ EDGES: dict[str, tuple[AlarmFacts, AlarmFacts]] = {
     ),
     "WORKERS_LOST": (AlarmFacts(leases_lost=1), AlarmFacts(leases_lost=0)),
     "POOL_WITHOUT_WORKERS": (of_pool(queued=1, slots=0), of_pool(queued=9, slots=1)),
+    "NO_WORKER_FOR_TYPE": (unserved(1), unserved(0)),
     "TENANT_OVER_BASELINE": (of_tenant(2001), of_tenant(2000)),
     "DISK_LOW": (AlarmFacts(disk=DiskRoom(14, 100)), AlarmFacts(disk=DiskRoom(16, 100))),
     "DISK_NEARLY_FULL": (AlarmFacts(disk=DiskRoom(4, 100)), AlarmFacts(disk=DiskRoom(6, 100))),
@@ -111,6 +128,8 @@ def test_an_alarm_is_cleared_when_it_has_been_over_and_no_sooner(alarm: Alarm) -
     seen.look_for(seen.within, alarm.clear_seconds + 60)
     assert [word for word, _ in seen.said] == ["raised", "cleared"]
     assert alarm.clear_seconds <= seen.said[1][1] - began < alarm.clear_seconds + 5
+    for _ in range(round(FLAP_SECONDS / 25)):
+        seen.look(seen.within, 25.0)
     assert alarm.name not in {name for name, _ in seen.watch.standings}, "all is forgotten"
 
 
@@ -178,8 +197,102 @@ def test_whatever_was_before_trouble_is_told_and_its_end_too(
         seen.look(facts[word], step_seconds)
     seen.look_for(seen.over, alarm.hold_seconds + 10)
     assert seen.is_raised
-    seen.look_for(seen.within, alarm.clear_seconds + 10)
+    for _ in range(round(max(alarm.clear_seconds, FLAP_CLEAR_SECONDS) / 25) + 2):
+        seen.look(seen.within, 25.0)
     assert not seen.is_raised
+
+
+swings = st.lists(
+    st.tuples(st.integers(1, 6), st.integers(1, 14)), min_size=5, max_size=30
+)  # looks over, and within
+
+
+@tried(50)
+@given(st.sampled_from(ALARMS), swings)
+def test_what_comes_and_goes_calls_nobody_at_every_swing(
+    alarm: Alarm, steps: list[tuple[int, int]]
+) -> None:
+    seen = Seen(alarm)
+    for over, within in steps:
+        for facts in [seen.over] * over + [seen.within] * within:
+            seen.look(facts, 25.0)
+    raised = [when for word, when in seen.said if word == "raised"]
+    most = FLAPS + FLAP_SECONDS / FLAP_CLEAR_SECONDS
+    for when in raised:
+        within_an_hour = [one for one in raised if when <= one < when + FLAP_SECONDS]
+        assert len(within_an_hour) <= most, "whatever it does"
+    texts = [one.text for one in seen.watch.raised() if one.alarm is alarm]
+    assert all(("comes and goes" in text) <= (len(raised) >= FLAPS) for text in texts)
+
+
+@every_alarm
+def test_what_was_raised_before_this_began_to_look_goes_on(alarm: Alarm) -> None:
+    before = Seen(alarm)
+    before.look_for(before.over, alarm.hold_seconds + 10)
+    (known,) = [one for one in before.watch.raised() if one.alarm is alarm]
+    seen = Seen(alarm)
+    seen.now_seconds = before.now_seconds
+    seen.watch = seen.watch.adopting([known], START_MS + round(seen.now_seconds * 1000))
+    seen.look_for(seen.over, 60)
+    (found,) = [one for one in seen.watch.raised() if one.alarm is alarm]
+    assert (found.since_ms, seen.said) == (known.since_ms, []), "it is told of no second time"
+    assert seen.watch.adopting([known], 0).standings == seen.watch.standings
+    seen.look_for(seen.within, alarm.clear_seconds + 60)
+    assert [word for word, _ in seen.said] == ["cleared"]
+
+
+def test_a_graver_alarm_about_the_same_speaks_for_both() -> None:
+    seen = Seen(BY_NAME["OLDEST_AGE_OVER_SLO"])
+    one, other = of_pool(6.0).pools or (), of_pool(0.6, name="long").pools or ()
+    seen.look_for(AlarmFacts(pools=(*one, *other)), 150)
+    raised = seen.watch.raised()
+    assert len(raised) == 3
+    assert [one.key for one in worth_telling(raised)] == [
+        ("OLDEST_AGE_FAR_OVER_SLO", "pool short"),
+        ("OLDEST_AGE_OVER_SLO", "pool long"),
+    ]
+    assert {one.covers for one in ALARMS} - {""} <= BY_NAME.keys()
+
+
+counts = st.tuples(st.integers(0, 100), st.integers(0, 1000)).map(lambda n: (n[0], n[0] + n[1]))
+
+
+@given(st.lists(counts, min_size=1, max_size=5))
+def test_one_tenant_alone_is_no_trouble_of_the_platforms(tenants: list[tuple[int, int]]) -> None:
+    dead, ended = (sum(one[place] for one in tenants) for place in (0, 1))
+    worst = max(tenants)
+    facts = AlarmFacts(
+        dead_per_second=dead / 300,
+        ended_per_second=ended / 300,
+        recently_dead=dead,
+        recently_ended=ended,
+        worst_of_dead=TenantDeaths("acme", *worst, "mail.send") if worst[0] else None,
+    )
+    readings = of.dead_letters(facts)
+    assert readings is not None
+    over = {subject for subject, one in readings.items() if one and one.value > of.DEAD_SHARE_MAX}
+    is_much = (
+        ended > 0 and dead / ended > of.DEAD_SHARE_MAX and dead / 300 >= of.DEAD_PER_SECOND_MIN
+    )
+    rest_dead, rest_ended = dead - worst[0], ended - worst[1]
+    is_others = rest_ended > 0 and rest_dead / rest_ended > of.DEAD_SHARE_MAX
+    assert over == (({"platform"} if is_others else {"tenant acme"}) if is_much else set())
+    for subject in over:
+        reading = readings[subject]
+        assert reading is not None
+        assert "acme's, of the type mail.send" in reading.text
+        assert ("without those there would be no alarm" in reading.text) == (not is_others)
+
+
+def test_a_pool_without_workers_is_not_told_of_twice() -> None:
+    seen = Seen(BY_NAME["NO_WORKER_FOR_TYPE"])
+    seen.look_for(unserved(5, slots=0), 400)
+    assert [one.alarm.name for one in seen.watch.raised()] == ["POOL_WITHOUT_WORKERS"]
+    seen.look_for(unserved(5), 400)
+    (found,) = seen.watch.raised()
+    assert found.text == (
+        "5 jobs in the pool short whose type no worker runs, such as a.b of acme."
+    )
 
 
 @every_alarm

@@ -9,11 +9,20 @@ from tests.properties import tried
 
 from fairway.core.ids import PoolId, ShardId
 from fairway.core.insight.activity import JobCounts
-from fairway.core.insight.health import NO_WORKER_MS, drain_seconds, health_of, is_near_knee
+from fairway.core.insight.alarm_readings import AlarmReading
+from fairway.core.insight.alarms import ALARMS, Raised
+from fairway.core.insight.health import (
+    NO_WORKER_MS,
+    drain_seconds,
+    health_of,
+    is_near_knee,
+    with_alarms,
+)
 from fairway.core.insight.rates import RateWindow
 from fairway.core.insight.sight import (
     RATES,
     TOLD_MS_MAX,
+    DeathSight,
     HeldCounts,
     PoolSight,
     ServerSight,
@@ -165,11 +174,69 @@ def owner(at_ms: int, *shards: int) -> ServerSight:
     return ServerSight(at_ms=at_ms, pools=[], shards=[ShardId(one) for one in shards])
 
 
+def holding(at_ms: int, queued: int, *shards: int) -> ServerSight:
+    pool = PoolSight(name="short", queued=queued, running=queued, slots=8, slo_seconds=0.5)
+    owned = [ShardId(one) for one in shards]
+    return ServerSight(at_ms=at_ms, pools=[pool], shards=owned, shards_owned=len(owned))
+
+
+@tried(50)
+@given(st.sets(st.integers(0, 15)), st.sets(st.integers(0, 15)), st.integers(0, 50))
+def test_shards_that_moved_are_counted_once(before: set[int], moved: set[int], each: int) -> None:
+    """Every shard has as many jobs as any other, so what is estimated is exact."""
+    left = before - moved
+    old = holding(1000, each * len(before), *before)
+    new = holding(2000, each * len(moved), *moved)
+    seen = joined(standing([old, new]))
+    assert by_name(seen)["short"].queued == each * len(left | moved)
+    assert by_name(seen)["short"].running == each * len(left | moved)
+    assert seen.shards_owned == len(left | moved) == len(seen.shards)
+
+
+deaths = st.builds(
+    DeathSight,
+    tenant=st.integers(1, 4),
+    dead=st.integers(1, 9),
+    ended=st.integers(9, 99),
+    type=st.sampled_from(["", "a", "b"]),
+)
+
+
+@tried(30)
+@given(st.lists(st.lists(deaths, max_size=4, unique_by=lambda one: one.tenant), min_size=1))
+def test_deaths_of_a_tenant_are_added_over_servers(told: list[list[DeathSight]]) -> None:
+    seen = joined([ServerSight(at_ms=0, pools=[], deaths=one) for one in told])
+    everybody = [one for part in told for one in part]
+    assert sum(one.dead for one in seen.deaths) == sum(one.dead for one in everybody)
+    assert {one.tenant for one in seen.deaths} == {one.tenant for one in everybody}
+    assert len({one.tenant for one in seen.deaths}) == len(seen.deaths)
+    assert [one.dead for one in seen.deaths] == sorted(one.dead for one in seen.deaths)[::-1]
+
+
+def test_what_an_alarm_tells_no_reason_does() -> None:
+    pools = [
+        PoolSight(name=name, queued=1, running=0, slots=8, slo_seconds=0.5, oldest_ms=9000)
+        for name in ("short", "long")
+    ]
+    health = health_of(ServerSight(at_ms=0, pools=pools, shards_owned=1), 1)
+    assert [one.subject for one in health.reasons] == ["pool short", "pool long"]
+    alarms = {alarm.name: alarm for alarm in ALARMS}
+    reading = AlarmReading(9.0, "It waits.")
+    far = Raised(alarms["OLDEST_AGE_FAR_OVER_SLO"], "pool short", 0, reading)
+    full = Raised(alarms["DISK_NEARLY_FULL"], "data folder", 0, reading)
+    status, reasons = with_alarms(health, [far, full])
+    assert (status, [one.subject for one in reasons]) == ("critical", ["pool long"])
+    calm = health_of(ServerSight(at_ms=0, pools=[], shards_owned=1), 1)
+    assert with_alarms(calm, [full]) == ("critical", []), "as bad as the worst of both"
+    assert with_alarms(calm, []) == ("ok", [])
+
+
 def test_what_was_said_before_all_of_it_was_taken_over_does_not_hold() -> None:
     old, new, other = owner(1000, 0, 1), owner(2000, 0, 1, 2), owner(1500, 3)
     assert standing([old, new, other]) == [new, other]
     assert standing([old, owner(1900, 0), owner(1800, 1)])[-1].at_ms == 1800, "by several"
     part = owner(2000, 1)
-    assert standing([old, part]) == [part, old], "some of it is nobody else's"
+    left = msgspec.structs.replace(old, shards=[ShardId(0)], shards_owned=1)
+    assert standing([old, part]) == [part, left], "some of it is nobody else's"
     nobody = owner(500)
     assert standing([new, nobody]) == [new, nobody], "who owns nothing has workers, maybe"

@@ -83,6 +83,12 @@ PANELS = (
         {"{{pool}}": f"sum by (pool) (fairway_jobs_queued{{{OF_POOLS}}})"},
     ),
     Panel(
+        "Without a worker",
+        "Jobs whose type no worker runs, at least.",
+        "short",
+        {"{{pool}}": f"sum by (pool) (fairway_jobs_without_worker{{{OF_POOLS}}})"},
+    ),
+    Panel(
         "Slots in use",
         "Of those that live workers offer.",
         "percentunit",

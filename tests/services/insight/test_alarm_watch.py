@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
 
 from fairway.core.insight.alarm_readings import AlarmFacts
+from fairway.core.insight.alarms import Raised
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.insight.alarm_watch import AlarmWatch
 
 CIRCUIT = {"name": "CIRCUIT_OPEN", "severity": "warning"}
+
+
+class NoHistory:
+    """Nothing was raised before, and nobody keeps what is."""
+
+    async def take_over(self) -> list[Raised]:
+        return []
+
+    async def write(self, raised: Sequence[Raised]) -> None:
+        pass
 
 
 class Seen:
@@ -20,7 +32,7 @@ class Seen:
     def __init__(self) -> None:
         self.facts = AlarmFacts()
         self.clock, self.metrics = ManualClock(), Metrics()
-        self.watch = AlarmWatch(self._look, self.clock, self.metrics)
+        self.watch = AlarmWatch(self._look, NoHistory(), self.clock, self.metrics)
 
     async def _look(self) -> AlarmFacts:
         return self.facts

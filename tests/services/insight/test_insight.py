@@ -122,14 +122,16 @@ async def test_the_board_shows_what_waits_and_why(platform: Platform, tenant: Te
     await until_it_holds(lambda: platform.dispatcher.depth_of(other.id) == 4)
     seen = await pool_of(platform)
     assert (seen.queued, seen.running, seen.slots) == (7, 0, 0)
-    assert seen.oldest_ms is not None
+    assert (seen.oldest_ms, seen.held.no_worker) == (None, 7), "nobody has come who runs them"
     board = platform.insight.board.seen
     assert board is not None
     assert [(one.tenant, one.queued) for one in board.shares] == [(other.id, 4), (tenant.id, 3)]
     assert platform.insight.health(board).reasons[0].code == "NO_WORKERS"
     hand = Hand(platform, short=1)
     (lease,) = await hand.take(1)
-    assert (await pool_of(platform)).running == 1
+    seen = await pool_of(platform)
+    assert (seen.running, seen.held.no_worker) == (1, 0)
+    assert seen.oldest_ms is not None
     await hand.report(hand.done(lease))
     await hand.say(goodbye=True)
 
@@ -152,7 +154,7 @@ async def test_jobs_whose_type_nobody_runs_are_told_of(
     (reason,) = platform.insight.health(board).reasons
     assert reason.code == "NO_WORKER_FOR_TYPE"
     assert reason.text == (
-        "30 jobs wait in the pool short for a worker that runs their type, such as nobodys."
+        "30 jobs wait in the pool short for a worker that runs their type, such as nobodys of acme."
     )
     await hand.say(goodbye=True)
 

@@ -111,7 +111,7 @@ class EventSocket:
         caller = await admit(scope, platform, SOCKET, key)
         assert caller.tenant is not None
         tenant = caller.tenant.id
-        with platform.waiting.slot("streams", tenant):
+        with platform.waiting.slot("streams", caller.holder, caller.key_id):
             async with platform.revocation.held(caller.key_id):
                 await line.accept()
                 await Conversation(platform, line, tenant).run()

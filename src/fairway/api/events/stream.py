@@ -26,6 +26,7 @@ from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.services.events.event_tails import Follower
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 
 PING_SECONDS = 15.0
 
@@ -77,8 +78,8 @@ async def follow_events(request: Request, platform: Platform, tenant: Tenant) ->
     after = None if begin is None else position_of(begin)
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
-    asked_by = (caller_of(request).key_id, tenant.id)
-    return EventLogStream(platform, asked_by, await begin_at(platform, tenant.id, after), wanted)
+    position = await begin_at(platform, tenant.id, after)
+    return EventLogStream(platform, caller_of(request), tenant.id, position, wanted)
 
 
 async def begin_at(platform: Platform, tenant: TenantId, after: int | None) -> int:
@@ -94,9 +95,15 @@ async def begin_at(platform: Platform, tenant: TenantId, after: int | None) -> i
 
 class EventLogStream(EventStream):
     def __init__(
-        self, platform: Platform, asked_by: tuple[str, TenantId], after: int, wanted: EventFilter
+        self,
+        platform: Platform,
+        asked_by: Principal,
+        tenant: TenantId,
+        after: int,
+        wanted: EventFilter,
     ) -> None:
-        super().__init__(platform, *asked_by)
+        super().__init__(platform, asked_by)
+        self._tenant = tenant
         self._tails = platform.events.tails
         self._after, self._wanted = after, wanted
         self._now = asyncio.get_running_loop().time

@@ -149,8 +149,8 @@ def _required(name: str | None, of: Of) -> str:
 
 def _span(given: QueryParams, step: Step, now: datetime) -> tuple[datetime, datetime]:
     seconds = timedelta(seconds=STEP_SECONDS[step])
-    before = _moment(given.get("to"), "to") or now
-    since = _moment(given.get("from"), "from") or before - USUAL_STEPS * seconds
+    before = moment_of(given.get("to"), "to") or now
+    since = moment_of(given.get("from"), "from") or before - USUAL_STEPS * seconds
     if since >= before:
         raise InvalidRequest("from lies before to.", field="from")
     if before - since > POINTS_MAX * seconds:
@@ -159,7 +159,7 @@ def _span(given: QueryParams, step: Step, now: datetime) -> tuple[datetime, date
     return since, before
 
 
-def _moment(text: str | None, field: str) -> datetime | None:
+def moment_of(text: str | None, field: str) -> datetime | None:
     if text is None:
         return None
     try:

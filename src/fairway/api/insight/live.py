@@ -72,7 +72,7 @@ async def follow_overview(request: Request, platform: Platform, principal: Princ
 
 class LiveOverview(EventStream):
     def __init__(self, platform: Platform, principal: Principal, state: State) -> None:
-        super().__init__(platform, principal.key_id, principal.holder)
+        super().__init__(platform, principal)
         self._board = platform.insight.board
         self._text: OverviewText = state.overview_text
         self._turns: OneByOne = state.live_turns

@@ -9,8 +9,9 @@ import msgspec
 from fairway.api.insight.alarms import alarm_views
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
+from fairway.core.insight.alarms import worth_telling
 from fairway.core.insight.buckets import quantiles
-from fairway.core.insight.health import drain_seconds, is_near_knee, utilisation
+from fairway.core.insight.health import drain_seconds, is_near_knee, utilisation, with_alarms
 from fairway.core.insight.sight import RATES, PoolSight, ServerSight
 from fairway.core.tenant import Tenant
 from fairway.core.unix_time import from_unix_us
@@ -59,18 +60,23 @@ class OverviewText:
 
 
 def overview(platform: Platform, seen: ServerSight) -> Overview:
-    status, reasons = platform.insight.health(seen)
+    raised = worth_telling(platform.alarms.raised())
+    status, reasons = with_alarms(platform.insight.health(seen), raised)
     restraints = {name: seen.restraints.get(name, 0) for name in RestraintCounts.__struct_fields__}
     return Overview(
         at=_moment(seen.at_ms),
         health=PlatformHealth(
-            status=status, reasons=[HealthReason(**one._asdict()) for one in reasons]
+            status=status,
+            reasons=[
+                HealthReason(code=one.code, severity=one.severity, text=one.text, link=one.link)
+                for one in reasons
+            ],
         ),
         pools=[_pool(pool) for pool in seen.pools],
         workers=WorkerCounts(live=seen.workers_live, draining=seen.workers_draining),
         shards=ShardCounts(owned=seen.shards_owned, total=platform.insight.shard_count),
         restraints=RestraintCounts(**restraints),
-        alarms=alarm_views(platform.alarm_watch.raised()),
+        alarms=alarm_views(raised),
     )
 
 

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from fairway.api.auth import SESSION, CookieSession
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.core.errors import Forbidden
-from fairway.core.ids import TenantId
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 
 RETRY_MS = 2000
 MEDIA = "text/event-stream"
@@ -31,12 +31,12 @@ STILL_HERE = b": ping\n\n"
 
 
 class EventStream(Response):
-    """It holds one of its tenant's places, from its first byte to its end."""
+    """It holds a place of whoever asks, from its first byte to its end."""
 
-    def __init__(self, platform: Platform, key_id: str, tenant: TenantId) -> None:
+    def __init__(self, platform: Platform, asked_by: Principal) -> None:
         super().__init__()
         self._platform = platform
-        self._key_id, self._tenant = key_id, tenant
+        self._asked_by = asked_by
 
     async def tell(self, send: Send) -> None:
         """All that there is to say, until the end."""
@@ -47,13 +47,14 @@ class EventStream(Response):
         return nullcontext() if session is None else self._platform.sign_ins.held(session.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._platform.waiting.slot("streams", self._tenant):
+        key_id, holder = self._asked_by.key_id, self._asked_by.holder
+        with self._platform.waiting.slot("streams", holder, key_id):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             telling = asyncio.create_task(self.tell(send), name="events")
             leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
             both = (telling, leaving)
             try:
-                async with self._platform.revocation.held(self._key_id), self._session(scope):
+                async with self._platform.revocation.held(key_id), self._session(scope):
                     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             except Forbidden:
                 pass  # the key was revoked, or who signed in is out: who comes back hears so

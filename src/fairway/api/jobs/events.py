@@ -24,6 +24,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire import messages
 
@@ -75,8 +76,8 @@ async def follow_job(request: Request, platform: Platform, tenant: Tenant) -> Re
         return Response(status_code=204)  # tells an EventSource to stop asking
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
-    asked_by = (caller_of(request).key_id, tenant.id)
-    return JobEvents(platform, request.app.state.event_texts, asked_by, sight, known)
+    texts = request.app.state.event_texts
+    return JobEvents(platform, texts, caller_of(request), sight, known)
 
 
 class Texts:
@@ -104,29 +105,30 @@ class JobEvents(EventStream):
         self,
         platform: Platform,
         texts: Texts,
-        asked_by: tuple[str, TenantId],
+        asked_by: Principal,
         sight: JobSight,
         known: str | None,
     ) -> None:
-        super().__init__(platform, *asked_by)
+        super().__init__(platform, asked_by)
         self._texts = texts
         self._sight, self._known = sight, known
 
     async def tell(self, send: Send) -> None:
         sight, known, told = self._sight, self._known, 0
+        tenant = sight.record.tenant
         look, event = self._platform.job_waits.job_when, self._texts.event
         try:
             while True:
                 is_news = sight.version != known
                 known, told = sight.version, told + is_news
-                text = await event(self._tenant, sight) if is_news else STILL_HERE
+                text = await event(tenant, sight) if is_news else STILL_HERE
                 await send_part(send, text)
                 if _is_final(sight) or self._platform.watchers.is_closed:
                     return
                 if told > AT_ONCE:
                     await pause(APART_SECONDS)
                 sight = await look(
-                    self._tenant, sight.record.id, wait_seconds=FOLLOW_SECONDS, unlike=known
+                    tenant, sight.record.id, wait_seconds=FOLLOW_SECONDS, unlike=known
                 )
         except FairwayError:
             return  # the store is away: the client comes back with the last id it has

@@ -30,6 +30,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
 from fairway.services.jobs.job_logs import CHUNKS_AT_ONCE
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 from fairway.wire import run_logs as wire
 
 BEGINNING = LogPlace(NO_EPOCH, 0)
@@ -102,7 +103,7 @@ async def job_logs(request: Request, platform: Platform, tenant: Tenant) -> Resp
         if request.method == "HEAD":
             return Response(media_type=MEDIA)
         reading = _Reading(platform, tenant.id, job, attempt)
-        return LogStream(platform, caller_of(request).key_id, reading, after)
+        return LogStream(platform, caller_of(request), reading, after)
     reading = _Reading(platform, tenant.id, job, attempt)
     await _last_words(platform, tenant.id, sight.record.finished_at)
     lines, last, is_all = await reading.page(after, limit)
@@ -162,8 +163,10 @@ def _shown(attempt: int, line: wire.SaidLine) -> wire.LogLine:
 
 
 class LogStream(EventStream):
-    def __init__(self, platform: Platform, key_id: str, reading: _Reading, after: LogPlace) -> None:
-        super().__init__(platform, key_id, reading.tenant)
+    def __init__(
+        self, platform: Platform, asked_by: Principal, reading: _Reading, after: LogPlace
+    ) -> None:
+        super().__init__(platform, asked_by)
         self._log_watchers = platform.log_watchers
         self._reading, self._after = reading, after
 

@@ -18,8 +18,6 @@ from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 from fairway.wire.operators.audit import AuditList, AuditView
 
-LAST = (1 << 63) - 1
-
 _FILTERS = (
     query(
         "actor", "Only what this one did: a key's public part or its name, or platform.", "deploy"
@@ -80,7 +78,7 @@ async def list_audit(request: Request, platform: Platform, principal: Principal)
     filters.check_names(given, _FILTERS)
     limit = filters.limit(given.get("limit"))
     wanted = AuditFilter(
-        below=_place(given.get("cursor")),
+        below=filters.number_below(given.get("cursor")),
         limit=limit + 1,
         since=_moment(given.get("since")),
         **{name: _word(given.get(name), name) for name in ("actor", "action", "subject")},
@@ -101,16 +99,6 @@ def _view(platform: Platform, entry: AuditEntry) -> AuditView:
         "after": msgspec.Raw(entry.after.encode()),
     }
     return AuditView(**told)
-
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return LAST
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise InvalidRequest(
-            "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
-        )
-    return int(cursor)
 
 
 def _word(text: str | None, field: str) -> str | None:

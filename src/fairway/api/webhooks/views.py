@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec import UNSET
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.events.event_filter import parse_kinds
+from fairway.core.events.kinds import KINDS
 from fairway.core.unix_time import from_unix_us, to_unix_us
 from fairway.core.webhooks.webhook import Delivery, DeliveryState, Webhook, WebhookTerms
 from fairway.wire.webhooks import (
@@ -24,22 +26,26 @@ _CURSOR = re.compile(r"([0-9]{1,18})_(-?[0-9]{1,18})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def terms_of(wanted: WebhookRequest) -> WebhookTerms:
-    return WebhookTerms(wanted.url, _kinds(wanted.kinds), _line(wanted.description), wanted.enabled)
+def terms_of(wanted: WebhookRequest, known: Collection[str] = KINDS) -> WebhookTerms:
+    """`known`: the kinds that such a webhook can be sent."""
+    kinds = _kinds(wanted.kinds, known)
+    return WebhookTerms(wanted.url, kinds, _line(wanted.description), wanted.enabled)
 
 
-def changed(wanted: WebhookChange, terms: WebhookTerms) -> WebhookTerms:
+def changed(
+    wanted: WebhookChange, terms: WebhookTerms, known: Collection[str] = KINDS
+) -> WebhookTerms:
     return WebhookTerms(
         terms.url if wanted.url is UNSET else wanted.url,
-        terms.kinds if wanted.kinds is UNSET else _kinds(wanted.kinds),
+        terms.kinds if wanted.kinds is UNSET else _kinds(wanted.kinds, known),
         terms.description if wanted.description is UNSET else _line(wanted.description),
         terms.enabled if wanted.enabled is UNSET else wanted.enabled,
     )
 
 
-def _kinds(wanted: list[str]) -> tuple[str, ...]:
+def _kinds(wanted: list[str], known: Collection[str]) -> tuple[str, ...]:
     try:
-        return parse_kinds(",".join(wanted))
+        return parse_kinds(",".join(wanted), known)
     except InvalidRequest as refused:
         raise InvalidRequest(refused.message, field="/kinds") from None
 

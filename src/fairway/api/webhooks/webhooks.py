@@ -52,7 +52,7 @@ DELIVERY = path(
 )
 _LOCATION = ReplyHeader("Location", "Where to ask about it.", f"/v1/webhooks/{_ID}")
 _STATES = {"type": "string", "enum": list(STATE_BY_LABEL)}
-_PAGE: tuple[Parameter, ...] = (
+PAGE: tuple[Parameter, ...] = (
     query("state", "Only of this state.", "failed", schema=_STATES),
     replace(filters.named("limit")[0], about="Deliveries in one page."),
     query("cursor", "`next_cursor` of the page before. Opaque.", "1769860800000000_4711"),
@@ -62,7 +62,7 @@ _WANTED: dict[str, Any] = {
     "kinds": ["job.dead", "circuit.*"],
     "description": "pages the team",
 }
-_VIEW: dict[str, Any] = _WANTED | {
+VIEW_EXAMPLE: dict[str, Any] = _WANTED | {
     "id": _ID,
     "enabled": True,
     "disabled_because": None,
@@ -72,8 +72,8 @@ _VIEW: dict[str, Any] = _WANTED | {
     "created_at": "2026-01-31T12:00:00Z",
     "updated_at": "2026-01-31T12:00:00Z",
 }
-_SECRET = "whsec_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlYzE="
-_DELIVERY: dict[str, Any] = {
+SECRET_EXAMPLE = "whsec_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlYzE="
+DELIVERY_EXAMPLE: dict[str, Any] = {
     "id": _DELIVERY_ID,
     "kind": "job.dead",
     "position": 4711,
@@ -86,8 +86,8 @@ _DELIVERY: dict[str, Any] = {
     "last_error": "The receiver answered 503.",
     "body": '{"type":"job.dead","timestamp":"2026-01-31T12:00:00Z","data":{"position":4711}}',
 }
-_SHOWN = Reply(200, "The webhook.", WebhookView, _VIEW)
-_SENT = Reply(202, "It is on its way.", DeliveryView, _DELIVERY | {"state": "waiting"})
+_SHOWN = Reply(200, "The webhook.", WebhookView, VIEW_EXAMPLE)
+_SENT = Reply(202, "It is on its way.", DeliveryView, DELIVERY_EXAMPLE | {"state": "waiting"})
 
 
 @Endpoint(
@@ -99,7 +99,7 @@ _SENT = Reply(202, "It is on its way.", DeliveryView, _DELIVERY | {"state": "wai
         201,
         "The new webhook, with its secret.",
         WebhookMade,
-        _VIEW | {"secret": _SECRET},
+        VIEW_EXAMPLE | {"secret": SECRET_EXAMPLE},
         headers=(_LOCATION,),
     ),
     problems=("TOO_MANY_WEBHOOKS", *parts.QUICK),
@@ -123,7 +123,7 @@ async def add_webhook(
 @Endpoint(
     "GET /v1/webhooks",
     keys=("tenant",),
-    reply=Reply(200, "All of them.", WebhookList, {"webhooks": [_VIEW]}),
+    reply=Reply(200, "All of them.", WebhookList, {"webhooks": [VIEW_EXAMPLE]}),
     problems=parts.QUICK,
 )
 async def list_webhooks(platform: Platform, tenant: Tenant) -> Response:
@@ -183,7 +183,7 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
         200,
         "The new secret.",
         WebhookSecret,
-        {"secret": _SECRET, "old_secret_until": "2026-01-31T13:00:00Z"},
+        {"secret": SECRET_EXAMPLE, "old_secret_until": "2026-01-31T13:00:00Z"},
     ),
     problems=("NOT_FOUND", *parts.QUICK),
 )
@@ -219,12 +219,12 @@ async def try_webhook(request: Request) -> Response:
 @Endpoint(
     "GET /v1/webhooks/{id}/deliveries",
     keys=("tenant",),
-    parameters=(ID, *_PAGE),
+    parameters=(ID, *PAGE),
     reply=Reply(
         200,
         "A page of deliveries.",
         DeliveryList,
-        {"deliveries": [_DELIVERY], "next_cursor": None},
+        {"deliveries": [DELIVERY_EXAMPLE], "next_cursor": None},
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", "NOT_FOUND", *parts.QUICK),
 )
@@ -236,14 +236,16 @@ async def list_webhook_deliveries(request: Request) -> Response:
     """
     platform, key = _place_of(request)
     asked = request.query_params
-    known = [parameter.name for parameter in _PAGE]
+    known = [parameter.name for parameter in PAGE]
     for name in asked:
         if name not in known:
             raise InvalidRequest(
                 f"There is no parameter {name[:64]!r}; there are {', '.join(known)}.", field=name
             )
     limit, before = filters.limit(asked.get("limit")), place_before(asked.get("cursor"))
-    found = await _webhooks(platform).deliveries(key, before, _state(asked.get("state")), limit + 1)
+    found = await _webhooks(platform).deliveries(
+        key, before, state_of(asked.get("state")), limit + 1
+    )
     shown = found[:limit]
     cursor = cursor_of(shown[-1]) if len(found) > limit else None
     views = [delivery_view(one) for one in shown]
@@ -323,7 +325,7 @@ def _show(platform: Platform, webhook: Webhook) -> Response:
     return json_reply(webhook_view(webhook, platform.store_clock.now()))
 
 
-def _state(text: str | None) -> int | None:
+def state_of(text: str | None) -> int | None:
     if text is None:
         return None
     if text not in STATE_BY_LABEL:

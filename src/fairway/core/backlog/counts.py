@@ -18,20 +18,23 @@ from fairway.core.time_slices import in_steps
 DEEPEST_MAX = 200  # queues that are told by name
 STREAMS_IN_PASSING = 100
 NO_WORKER = "no_worker"  # why jobs wait whose type nobody runs
-TYPES_NAMED_MAX = 3  # of those, by pool
+TENANTS_NAMED_MAX = 3  # of those with such jobs, by pool
 
 
 class Survey:
     """What waits, by pool."""
 
-    def __init__(self, holds: Holds | None = None) -> None:
+    def __init__(self, holds: Holds | None = None, *, is_before_workers: bool = False) -> None:
         self.holds = holds or Holds()  # whatever keeps jobs from starting
+        # No worker has come yet: streams are made ready for all types, and nobody runs any.
+        self.is_before_workers = is_before_workers
         self.depth: dict[PoolId, int] = defaultdict(int)
         # at the head of a window
         self.oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
         # By pool and reason: jobs that must not start, or that nobody runs; so many at least.
         self.held: dict[tuple[PoolId, str], int] = defaultdict(int)
-        self.unserved: dict[PoolId, set[TypeId]] = defaultdict(set)  # types that nobody runs: some
+        # Whose jobs are of a type that nobody runs, and one such type of each: some of them.
+        self.unserved: dict[PoolId, dict[TenantId, TypeId]] = defaultdict(dict)
         self.parked: dict[PoolId, int] = defaultdict(int)  # jobs that wait for a place under a key
         self.deepest: list[tuple[int, TenantId, PoolId]] = []  # a heap of the longest queues
 
@@ -49,9 +52,9 @@ class Survey:
         """Why nothing of this stream starts."""
         if (hold := self.holds.on(blocked.key)) is not None:
             return hold.reason
-        types = self.unserved[blocked.key.pool]
-        if len(types) < TYPES_NAMED_MAX:
-            types.add(blocked.type)
+        named = self.unserved[blocked.key.pool]
+        if len(named) < TENANTS_NAMED_MAX:
+            named.setdefault(blocked.key.tenant, blocked.type)
         return NO_WORKER
 
     def note_held(self, pool: PoolId, streams: Mapping[str, int], jobs: int | None) -> None:
@@ -104,11 +107,12 @@ class BacklogCounts:
         """If all is at hand of the streams that may start, the others have the rest."""
         oldest_ms, held = found.oldest_ms, dict[str, int]()
         free, is_known = backlog.parked, backlog.crowd is None
+        nobody_works = found.is_before_workers
         for stream in list(backlog.streams.values()):
             yield 1
-            if stream.window:
+            if stream.window and not nobody_works:
                 oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
-            if not stream.blocked:
+            if not (stream.blocked or nobody_works):
                 free += len(stream.window)
                 is_known = is_known and not (stream.more or stream.reading)
             elif stream.more or stream.window:

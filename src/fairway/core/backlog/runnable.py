@@ -180,6 +180,11 @@ class RunnableStreams:
     def is_held(self, key: StreamKey) -> bool:
         return bool(self.holds) and self.holds.on(key) is not None
 
+    @property
+    def is_before_workers(self) -> bool:
+        """No worker has said yet what it runs."""
+        return self._runnable is None
+
     def _has_worker(self, key: StreamKey) -> bool:
         if self._runnable is None or key.type in self._runnable:
             return True

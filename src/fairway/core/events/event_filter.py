@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -12,8 +13,6 @@ from fairway.core.events.kinds import KINDS
 KINDS_MAX = 50  # in one filter; there are fewer
 NEAR_SHOWN = 3
 CHARACTERS_SHOWN = 64
-
-_NOUNS = frozenset(kind.partition(".")[0] for kind in KINDS)
 
 
 class EventFilter(NamedTuple):
@@ -40,7 +39,7 @@ def is_among(kind: str, kinds: tuple[str, ...]) -> bool:
     return kind in kinds or f"{kind.partition('.')[0]}.*" in kinds or "*" in kinds
 
 
-def parse_kinds(text: str) -> tuple[str, ...]:
+def parse_kinds(text: str, known: Collection[str] = KINDS) -> tuple[str, ...]:
     """`job.*,circuit.opened` as its parts; empty: all kinds. Refuses what would never match."""
     parts = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if len(parts) > KINDS_MAX:
@@ -50,19 +49,18 @@ def parse_kinds(text: str) -> tuple[str, ...]:
             field="kind",
         )
     for part in parts:
-        if not _is_known(part):
-            raise InvalidRequest(_unknown(part), field="kind")
+        if not (part in known or part == "*" or part in _groups(known)):
+            raise InvalidRequest(_unknown(part, known), field="kind")
     return parts
 
 
-def _is_known(part: str) -> bool:
-    noun, _, verb = part.partition(".")
-    return part in KINDS or part == "*" or (verb == "*" and noun in _NOUNS)
+def _groups(known: Collection[str]) -> list[str]:
+    return sorted({f"{kind.partition('.')[0]}.*" for kind in known})
 
 
-def _unknown(part: str) -> str:
-    known = [*KINDS, *(f"{noun}.*" for noun in sorted(_NOUNS))]
+def _unknown(part: str, known: Collection[str]) -> str:
     shown = part[:CHARACTERS_SHOWN]  # what is compared is short, whatever was sent
-    near = get_close_matches(shown, known, n=NEAR_SHOWN, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}?" if near else "They are named such as job.dead."
+    near = get_close_matches(shown, [*known, *_groups(known)], n=NEAR_SHOWN, cutoff=0.5)
+    example = next(iter(known)) if "job.dead" not in known else "job.dead"
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"They are named such as {example}."
     return f"There is no kind of event {shown!r}. {hint}"

@@ -40,4 +40,10 @@ NOTICES: Mapping[str, str] = {
     "outbox.refused": "Jobs that were committed with a transaction cannot be jobs.",
 }
 
+#: What operators' own webhooks are sent; it stands in nobody's log.
+OF_ALARMS: Mapping[str, str] = {
+    "alarm.raised": "An alarm was raised.",
+    "alarm.ended": "An alarm is over.",
+}
+
 KINDS: Mapping[str, str] = {**OF_JOBS, **NOTICES}

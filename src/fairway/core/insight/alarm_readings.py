@@ -15,6 +15,7 @@ from fairway.core.insight.spans import span
 LOST_WINDOW_SECONDS = 300.0  # leases that were lost are counted over so long
 RATE_WINDOW_SECONDS = 300.0  # and so are ends of jobs
 DEAD_PER_SECOND_MIN = 0.02  # a handful in five minutes: less is no rate
+DEAD_SHARE_MAX = 0.05  # of the jobs that end
 BASELINE_HOURS = 24  # a tenant's usual hour is the mean of so many, at most, before the last one
 BASELINE_JOBS_MIN = 100.0  # a tenant with less than this an hour is taken to have so many
 PLATFORM = "platform"
@@ -27,6 +28,8 @@ class PoolWait(NamedTuple):
     slots: int
     oldest_runnable_age_seconds: float | None
     slo_seconds: float
+    without_worker: int = 0  # jobs whose type nobody runs, at least
+    types_without_worker: tuple[str, ...] = ()  # some, with whose they are
 
 
 class TenantPace(NamedTuple):
@@ -37,6 +40,15 @@ class TenantPace(NamedTuple):
     @property
     def times_usual(self) -> float:
         return self.accepted_last_hour / max(self.usual_per_hour, BASELINE_JOBS_MIN)
+
+
+class TenantDeaths(NamedTuple):
+    """How one tenant's jobs ended in the last minutes."""
+
+    name: str
+    dead: int
+    ended: int
+    type: str = ""  # of most of the dead, if it is known
 
 
 class DiskRoom(NamedTuple):
@@ -52,6 +64,9 @@ class AlarmFacts:
     promoter_lag_seconds: float | None = None
     dead_per_second: float | None = None  # over the last `RATE_WINDOW_SECONDS`
     ended_per_second: float | None = None
+    recently_dead: int | None = None  # in the last whole minutes, of all tenants
+    recently_ended: int | None = None
+    worst_of_dead: TenantDeaths | None = None  # whose jobs died most often in those
     circuits_open: int | None = None
     shards_owned: int | None = None  # by any server
     shards_total: int | None = None
@@ -101,6 +116,26 @@ def unserved(facts: AlarmFacts) -> Readings | None:
     }
 
 
+def without_worker(facts: AlarmFacts) -> Readings | None:
+    """A pool that no worker serves is told of as such."""
+    if facts.pools is None:
+        return None
+    return {
+        f"pool {pool.name}": AlarmReading(
+            pool.without_worker if pool.slots else 0, _without_worker(pool)
+        )
+        for pool in facts.pools
+    }
+
+
+def _without_worker(pool: PoolWait) -> str:
+    types = ", ".join(pool.types_without_worker)
+    return (
+        f"{_many(pool.without_worker, 'job')} in the pool {pool.name} whose type no worker"
+        f" runs{f', such as {types}' if types else ''}."
+    )
+
+
 def promoter_lag(facts: AlarmFacts) -> Readings | None:
     if facts.promoter_lag_seconds is None:
         return None
@@ -114,7 +149,23 @@ def dead_letters(facts: AlarmFacts) -> Readings | None:
     dead, ended = facts.dead_per_second, facts.ended_per_second
     share = dead / ended if dead >= DEAD_PER_SECOND_MIN and ended else 0.0
     text = f"{share * 100:.0f} % of the jobs that ended in the last minutes are dead."
-    return {PLATFORM: AlarmReading(share, text)}
+    if (worst := facts.worst_of_dead) is None:
+        return {PLATFORM: AlarmReading(share, text)}
+    mostly = f"most of them {worst.name}'s{f', of the type {worst.type}' if worst.type else ''}"
+    if share_of_others(facts) > DEAD_SHARE_MAX:
+        return {PLATFORM: AlarmReading(share, f"{text[:-1]}, {mostly}.")}
+    alone = f"{text[:-1]}, {mostly}; without those there would be no alarm."
+    return {PLATFORM: AlarmReading(0.0, text), f"tenant {worst.name}": AlarmReading(share, alone)}
+
+
+def share_of_others(facts: AlarmFacts) -> float:
+    """The part of the jobs that died, of all tenants but the one with the most dead: one tenant
+    alone is no trouble of the platform's."""
+    if facts.worst_of_dead is None:
+        return 0.0
+    dead = (facts.recently_dead or 0) - facts.worst_of_dead.dead
+    ended = (facts.recently_ended or 0) - facts.worst_of_dead.ended
+    return dead / ended if ended > 0 else 0.0
 
 
 def circuits(facts: AlarmFacts) -> Readings | None:

@@ -45,7 +45,8 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
     "DEAD_LETTER_RATE": (
         f"sum(rate({_DEATHS}{_RATES})) / sum(rate({_ENDS}{_RATES})) > {{threshold:g}}"
         f" and sum(rate({_DEATHS}{_RATES})) >= {DEAD_PER_SECOND_MIN:g}",
-        "{{ $value | humanizePercentage }} of the jobs that ended in the last minutes are dead.",
+        "{{ $value | humanizePercentage }} of the jobs that ended in the last minutes are dead;"
+        " GET /v1/alarms says whether they are one tenant's.",
     ),
     "CIRCUIT_OPEN": (
         'sum(fairway_restraints{kind="circuit"}) > {threshold:g}',
@@ -63,6 +64,11 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
         "sum by (pool) (fairway_jobs_queued) > {threshold:g}"
         " unless on (pool) sum by (pool) (fairway_worker_slots) > 0",
         "{{ $value }} jobs wait in the pool {{ $labels.pool }}, and no worker serves it.",
+    ),
+    "NO_WORKER_FOR_TYPE": (
+        "sum by (pool) (fairway_jobs_without_worker) > {threshold:g}"
+        " and on (pool) sum by (pool) (fairway_worker_slots) > 0",
+        "{{ $value }} jobs wait in the pool {{ $labels.pool }} whose type no worker runs.",
     ),
     "TENANT_OVER_BASELINE": (
         "max(fairway_tenants_over_baseline) > 0",

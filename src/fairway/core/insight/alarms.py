@@ -3,8 +3,9 @@
 `judge` is a pure function of what was known, what is seen and when. It has patience in both
 directions: a threshold must be crossed for `hold_seconds` on end before an alarm is raised, and be
 kept for `clear_seconds` on end before it is over, so a value that swings about its threshold makes
-one alarm and not a hundred. What cannot be seen is None: it raises nothing, ends nothing, and
-proves nothing about the time between.
+one alarm and not a hundred. One that was raised several times within an hour comes and goes: it
+stays until all has been well for longer, so nobody is called for every swing. What cannot be seen
+is None: it raises nothing, ends nothing, and proves nothing about the time between.
 
 What each alarm looks at in the facts: `alarm_readings.py`; the same for Prometheus:
 `alarm_rules.py`.
@@ -12,7 +13,7 @@ What each alarm looks at in the facts: `alarm_readings.py`; the same for Prometh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -25,6 +26,9 @@ Severity = Literal["warning", "critical"]
 TENANT_TIMES = 10.0  # its usual hour
 SUBJECTS_MAX = 100  # of one alarm at a time: a bad day must not fill memory and pages
 LOOKS_APART_SECONDS_MAX = 30.0  # what was between two looks further apart than this is not known
+FLAPS = 3  # raised so often
+FLAP_SECONDS = 3600.0  # within so long, an alarm comes and goes,
+FLAP_CLEAR_SECONDS = 900.0  # and is over when it has been well for so long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class Alarm:
     means: str
     runbook: str  # one line: what to look at first, and what helps
     link: str  # the page of the dashboard that shows it
+    covers: str = ""  # a lesser alarm about the same: where this one is shown, that one is not
 
 
 ALARMS = (
@@ -66,6 +71,7 @@ ALARMS = (
         runbook="`fairway doctor`; start workers for the pool, or hold back who floods it with"
         " `fairway pause tenant=NAME`.",
         link="/ui/pools",
+        covers="OLDEST_AGE_OVER_SLO",
     ),
     Alarm(
         name="PROMOTER_LAG",
@@ -82,13 +88,13 @@ ALARMS = (
     Alarm(
         name="DEAD_LETTER_RATE",
         severity="warning",
-        threshold=0.05,
+        threshold=of.DEAD_SHARE_MAX,
         hold_seconds=60,
         clear_seconds=300,
         read=of.dead_letters,
         means="Too many of the jobs that end are dead.",
-        runbook="`fairway dead groups` names the causes; mend the first, then put them back:"
-        " `fairway dead replay --all`.",
+        runbook="About one tenant: tell it. About the platform: `fairway dead groups --tenant NAME`"
+        " names the causes; mend the first, then `fairway dead replay --all --tenant NAME`.",
         link="/ui/failures",
     ),
     Alarm(
@@ -139,6 +145,18 @@ ALARMS = (
         link="/ui/workers",
     ),
     Alarm(
+        name="NO_WORKER_FOR_TYPE",
+        severity="warning",
+        threshold=0.0,
+        hold_seconds=300,
+        clear_seconds=60,
+        read=of.without_worker,
+        means="Jobs wait whose type no worker runs.",
+        runbook="A type of your own: deploy it, `fairway worker ls` shows what runs. Else its"
+        " tenant misspelt it or its worker is away: tell it; `fairway top` counts them.",
+        link="/ui/jobs?state=queued",
+    ),
+    Alarm(
         name="TENANT_OVER_BASELINE",
         severity="warning",
         threshold=TENANT_TIMES,
@@ -171,6 +189,7 @@ ALARMS = (
         means="The disk of the data folder is nearly full: soon no job can be accepted.",
         runbook="Free room at once (old logs, other programs), then make the disk larger.",
         link="/ui/",
+        covers="DISK_LOW",
     ),
 )
 
@@ -185,6 +204,7 @@ class Standing(NamedTuple):
     seen_ms: int  # when that was last known
     reading: AlarmReading  # the last that was over
     raised_ms: int | None = None  # since when there was trouble, once it is raised
+    raises: tuple[int, ...] = ()  # when it was raised of late
 
 
 class Raised(NamedTuple):
@@ -192,10 +212,23 @@ class Raised(NamedTuple):
     subject: str
     since_ms: int
     reading: AlarmReading
+    comes_and_goes: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.alarm.name, self.subject
 
     @property
     def threshold(self) -> float:
         return self.alarm.threshold * self.reading.scale
+
+    @property
+    def text(self) -> str:
+        """What was seen, for people."""
+        if not self.comes_and_goes:
+            return self.reading.text
+        minutes = FLAP_CLEAR_SECONDS / 60
+        return f"{self.reading.text} It comes and goes: over after {minutes:.0f} min without it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +240,28 @@ class Watch:
     def raised(self) -> list[Raised]:
         """What people should know now, the worst first and of those the oldest."""
         found = [
-            Raised(alarm, subject, one.raised_ms, one.reading)
+            Raised(alarm, subject, one.raised_ms, one.reading, len(one.raises) >= FLAPS)
             for alarm in ALARMS
             for (name, subject), one in self.standings.items()
             if name == alarm.name and one.raised_ms is not None
         ]
         return sorted(found, key=lambda one: (one.alarm.severity != "critical", one.since_ms))
+
+    def adopting(self, known: Iterable[Raised], now_ms: int) -> Watch:
+        """With what was raised before this began to look: it is over when that is seen."""
+        mine = dict(self.standings)
+        for one in known:
+            was = mine.get(one.key)
+            if was is None or was.raised_ms is None:
+                mine[one.key] = Standing(True, now_ms, now_ms, one.reading, one.since_ms)
+        return Watch(MappingProxyType(mine))
+
+
+def worth_telling(raised: Iterable[Raised]) -> list[Raised]:
+    """Without those that a graver one about the same says already."""
+    found = list(raised)
+    said = {(one.alarm.covers, one.subject) for one in found}
+    return [one for one in found if one.key not in said]
 
 
 class AlarmNews(NamedTuple):
@@ -224,8 +273,8 @@ class AlarmNews(NamedTuple):
 def judge(watch: Watch, facts: AlarmFacts, now_ms: int) -> AlarmNews:
     """One look: what is remembered from now on, and which alarms began and ended with it."""
     after = Watch(MappingProxyType(dict(_standings(watch.standings, facts, now_ms))))
-    was = {(one.alarm.name, one.subject): one for one in watch.raised()}
-    now = {(one.alarm.name, one.subject): one for one in after.raised()}
+    was = {one.key: one for one in watch.raised()}
+    now = {one.key: one for one in after.raised()}
     return AlarmNews(
         after,
         [one for key, one in now.items() if key not in was],
@@ -252,14 +301,17 @@ def _is_unseen(readings: Readings, subject: str) -> bool:
 
 
 def _subjects(alarm: Alarm, mine: Mapping[str, Standing], readings: Readings | None) -> list[str]:
-    """Who is spoken of: those that are known first, then the worst."""
+    """Who is spoken of: those in trouble that are known first, then the worst, then those whose
+    trouble is over and remembered."""
+    troubled = [one for one, how in mine.items() if how.is_over or how.raised_ms is not None]
     over = [
         (subject, reading.value - alarm.threshold * reading.scale)
         for subject, reading in (readings or {}).items()
         if subject not in mine and reading is not None and _is_over(alarm, reading)
     ]
     worst = sorted(over, key=lambda one: (-one[1], one[0]))
-    return [*mine, *(subject for subject, _ in worst)][:SUBJECTS_MAX]
+    new = [subject for subject, _ in worst]
+    return list(dict.fromkeys([*troubled, *new, *mine]))[:SUBJECTS_MAX]
 
 
 def _next(
@@ -281,19 +333,31 @@ def _is_near(seen_ms: int, now_ms: int) -> bool:
 def _over(alarm: Alarm, one: Standing | None, reading: AlarmReading, now_ms: int) -> Standing:
     turned_ms = one.turned_ms if one is not None and one.is_over else now_ms
     raised_ms = None if one is None else one.raised_ms
+    raises = () if one is None else _recent(one.raises, now_ms)
     if raised_ms is None and now_ms - turned_ms >= alarm.hold_seconds * 1000:
-        raised_ms = turned_ms
-    return Standing(True, turned_ms, now_ms, reading, raised_ms)
+        raised_ms, raises = turned_ms, (*raises, now_ms)[-FLAPS:]
+    return Standing(True, turned_ms, now_ms, reading, raised_ms, raises)
 
 
 def _within(alarm: Alarm, one: Standing, now_ms: int) -> Standing | None:
-    """What was not raised is forgotten at once; what was, once it has been well for long enough."""
-    if one.raised_ms is None:
-        return None
+    """What was raised is over once it has been well for long enough; that it was is remembered for
+    a while."""
     turned_ms = now_ms if one.is_over else one.turned_ms
-    if now_ms - turned_ms >= alarm.clear_seconds * 1000:
+    raised_ms, raises = one.raised_ms, _recent(one.raises, now_ms)
+    flaps = len(one.raises) >= FLAPS
+    clear_seconds = max(alarm.clear_seconds, FLAP_CLEAR_SECONDS if flaps else 0.0)
+    if now_ms - turned_ms >= clear_seconds * 1000:
+        raised_ms = None
+    if raised_ms is None and not raises:
         return None
-    return one._replace(is_over=False, turned_ms=turned_ms, seen_ms=now_ms)
+    if raised_ms is not None:
+        raises = one.raises  # how long it takes to be over is not changed on the way
+    return Standing(False, turned_ms, now_ms, one.reading, raised_ms, raises)
+
+
+def _recent(raises: tuple[int, ...], now_ms: int) -> tuple[int, ...]:
+    """A clock that was set back makes none of them old, and one of the future is none."""
+    return tuple(one for one in raises if 0 <= now_ms - one <= FLAP_SECONDS * 1000)
 
 
 def _is_over(alarm: Alarm, reading: AlarmReading) -> bool:

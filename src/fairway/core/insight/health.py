@@ -5,8 +5,11 @@ Every rule here is a function of what is seen. What is unknown gives no reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from fairway.core.insight.alarm_readings import PLATFORM
+from fairway.core.insight.alarms import Raised
 from fairway.core.insight.sight import PoolSight, ServerSight
 from fairway.core.insight.spans import span
 
@@ -15,6 +18,11 @@ Status = Literal["ok", "warning", "critical"]
 BUSY, FULL = 0.8, 0.95  # parts of the slots in use
 FAR_OVER_SLO = 10.0  # times
 NO_WORKER_MS = 60_000  # workers are away for a moment at every deploy
+#: Alarms whose reason has another name.
+ALARM_CODES = {
+    "POOL_WITHOUT_WORKERS": "NO_WORKERS",
+    "OLDEST_AGE_FAR_OVER_SLO": "OLDEST_AGE_OVER_SLO",
+}
 _RANKS: dict[Status, int] = {"ok": 0, "warning": 1, "critical": 2}
 
 
@@ -23,6 +31,7 @@ class HealthReason(NamedTuple):
     severity: Status
     text: str
     link: str
+    subject: str = PLATFORM  # as alarms name it
 
 
 class Health(NamedTuple):
@@ -67,11 +76,21 @@ def health_of(seen: ServerSight, shards_total: int) -> Health:
     return Health(found[0].severity if found else "ok", found)
 
 
+def with_alarms(health: Health, raised: Iterable[Raised]) -> Health:
+    """As bad as the worst of both, and each said once: what an alarm tells, no reason does."""
+    found = list(raised)
+    told = {(ALARM_CODES.get(one.alarm.name, one.alarm.name), one.subject) for one in found}
+    severities: list[Status] = [health.status, *(one.alarm.severity for one in found)]
+    reasons = [one for one in health.reasons if (one.code, one.subject) not in told]
+    return Health(max(severities, key=_RANKS.__getitem__), reasons)
+
+
 def _of_pool(pool: PoolSight) -> list[HealthReason]:
+    about = f"pool {pool.name}"
     if pool.queued and not pool.slots:
         waiting = "1 job waits" if pool.queued == 1 else f"{pool.queued} jobs wait"
         text = f"{waiting} in the pool {pool.name}, and no worker serves it."
-        return [HealthReason("NO_WORKERS", "critical", text, "/ui/workers")]
+        return [HealthReason("NO_WORKERS", "critical", text, "/ui/workers", about)]
     found: list[HealthReason] = []
     age = None if pool.oldest_ms is None else pool.oldest_ms / 1000
     if age is not None and age > pool.slo_seconds:
@@ -82,7 +101,7 @@ def _of_pool(pool: PoolSight) -> list[HealthReason]:
         is_far = age > FAR_OVER_SLO * pool.slo_seconds
         found.append(
             HealthReason(
-                "OLDEST_AGE_OVER_SLO", "critical" if is_far else "warning", text, "/ui/pools"
+                "OLDEST_AGE_OVER_SLO", "critical" if is_far else "warning", text, "/ui/pools", about
             )
         )
     if pool.held.no_worker and pool.no_worker_ms >= NO_WORKER_MS:
@@ -90,11 +109,13 @@ def _of_pool(pool: PoolSight) -> list[HealthReason]:
         if pool.no_worker_types:
             text += f", such as {', '.join(pool.no_worker_types)}"
         found.append(
-            HealthReason("NO_WORKER_FOR_TYPE", "warning", f"{text}.", "/ui/jobs?state=queued")
+            HealthReason(
+                "NO_WORKER_FOR_TYPE", "warning", f"{text}.", "/ui/jobs?state=queued", about
+            )
         )
     if is_near_knee(pool):
         text = f"The pool {pool.name} is nearly full: a little more work, and all of it waits."
-        found.append(HealthReason("NEAR_KNEE", "warning", text, "/ui/pools"))
+        found.append(HealthReason("NEAR_KNEE", "warning", text, "/ui/pools", about))
     return found
 
 

@@ -1,8 +1,9 @@
 """A minute of one server, as lines to be kept: by pool, job type, tenant, and a tenant's types.
 
 So many lines of a kind at most, those with the most to tell; all others are one line more. Of the
-types of tenants each tenant's busiest comes first, then each one's next: none fills all lines. What
-is kept of an hour is the sum of its minutes.
+types of tenants each tenant's busiest comes first, then each one's next: none fills all lines. Of
+types, those that are mostly one tenant's stand behind others' once they are a quarter of the lines.
+What is kept of an hour is the sum of its minutes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fairway.core.time_slices import in_steps
 
 LINES_MAX = 200  # of job types, and of tenants
 TENANT_TYPES_MAX = 100
+TYPES_OF_ONE_MAX = LINES_MAX // 4  # lines of types that are mostly one tenant's, before others'
 
 
 class LineKind(IntEnum):
@@ -97,8 +99,7 @@ class Minute:
             for subject in named:
                 weights[subject] = (0, _weight(sums[subject]))
                 yield 1
-            if kind is LineKind.TENANT_TYPE:
-                yield from _rank_by_tenant(weights)
+            yield from self._rank(kind, weights)
             named = yield from _largest(most, weights)
         kept = set(named)
         if kind is not LineKind.TENANT_TYPE and len(kept) < len(sums):
@@ -112,6 +113,13 @@ class Minute:
             level = levels.get((kind, subject), Levels())
             found.append(ActivityLine(kind, subject, sums[subject], level))
 
+    def _rank(self, kind: LineKind, weights: dict[Subject, tuple[int, int]]) -> Iterator[int]:
+        """So that no tenant has all lines."""
+        if kind is LineKind.TENANT_TYPE:
+            yield from _rank_by_tenant(weights)
+        elif kind is LineKind.TYPE:
+            yield from _rank_by_main_tenant(weights, self.sums[LineKind.TENANT_TYPE])
+
 
 def _rank_by_tenant(weights: dict[Subject, tuple[int, int]]) -> Iterator[int]:
     """A tenant's busiest weighs more than the next of anybody."""
@@ -123,6 +131,26 @@ def _rank_by_tenant(weights: dict[Subject, tuple[int, int]]) -> Iterator[int]:
         subjects.sort(key=lambda one: weights[one], reverse=True)
         for place, subject in enumerate(subjects):
             weights[subject] = (-place, weights[subject][1])
+        yield len(subjects)
+
+
+def _rank_by_main_tenant(
+    weights: dict[Subject, tuple[int, int]], pairs: Mapping[Subject, JobCounts]
+) -> Iterator[int]:
+    """A type is of the tenant that did the most with it: so many of each first, then the rest."""
+    main: dict[TypeId, tuple[int, TenantId]] = {}
+    for (_, type_, tenant), counts in pairs.items():
+        main[type_] = max(main.get(type_, (0, tenant)), (_weight(counts), tenant))
+        yield 1
+    by_tenant: dict[TenantId, list[Subject]] = {}
+    for subject in weights:
+        _, tenant = main.get(subject[1], (0, OTHER_TENANT))
+        by_tenant.setdefault(tenant, []).append(subject)
+        yield 1
+    for subjects in by_tenant.values():
+        subjects.sort(key=lambda one: weights[one], reverse=True)
+        for place, subject in enumerate(subjects):
+            weights[subject] = (-(place // TYPES_OF_ONE_MAX), weights[subject][1])
         yield len(subjects)
 
 

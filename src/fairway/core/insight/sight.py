@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
@@ -18,6 +18,8 @@ from fairway.core.insight.buckets import merged
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
 TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
 SHARES_MAX = 200  # of one server: those with the most waiting or running
+DEATHS_MAX = 20  # tenants of one server
+BUILDS_MAX = 20  # of one server's workers
 NAMED_MAX = 3  # types, where there are many
 
 Number = TypeVar("Number", int, float)
@@ -50,7 +52,7 @@ class PoolSight(Struct, frozen=True, kw_only=True):
     oldest_ms: int | None = None  # how long the oldest waits that could run
     held: HeldCounts = HeldCounts()
     no_worker_ms: int = 0  # for how long there have been jobs whose type nobody runs
-    no_worker_types: list[str] = []  # some of these types
+    no_worker_types: list[str] = []  # some of these types, with whose they are
     rates: dict[str, float] | None = None  # a second
     falling: float | None = None  # jobs a second by which its queue gets shorter
     pickup: list[int] = []
@@ -70,6 +72,15 @@ class ShareSight(Struct, frozen=True, kw_only=True):
     throttled: bool = False
 
 
+class DeathSight(Struct, frozen=True, kw_only=True):
+    """How a tenant's jobs ended in the last whole minutes."""
+
+    tenant: TenantId
+    dead: int
+    ended: int
+    type: str = ""  # of most of the dead; empty: it is not known
+
+
 class ServerSight(Struct, frozen=True, kw_only=True):
     at_ms: int  # by the store's clock
     pools: list[PoolSight]
@@ -81,6 +92,11 @@ class ServerSight(Struct, frozen=True, kw_only=True):
     restraints: dict[str, int] = {}
     promoter_lag_ms: int = 0  # how long the oldest due job waits to be queued
     leases_lost: int = 0  # with workers that died or fell silent, in the last minutes
+    recently_dead: int = 0  # jobs of all tenants, in the last whole minutes
+    recently_ended: int = 0
+    deaths: list[DeathSight] = []  # of tenants with the most dead among these
+    versions: list[str] = []  # of this server's own code: one
+    builds: list[str] = []  # of shared workers that it hears: some
 
 
 def fresh(sights: Iterable[ServerSight], now_ms: int) -> list[ServerSight]:
@@ -88,15 +104,33 @@ def fresh(sights: Iterable[ServerSight], now_ms: int) -> list[ServerSight]:
 
 
 def standing(sights: Iterable[ServerSight]) -> list[ServerSight]:
-    """Those that still hold: what a server said before others took over all that it owned would
-    count the same jobs twice."""
+    """Those that still hold: what a server said before others took over what it owned would count
+    the same jobs twice. Where they took over a part of it, as large a part of its jobs is left
+    out until it says anew."""
     taken: set[ShardId] = set()
     found: list[ServerSight] = []
     for sight in sorted(sights, key=lambda one: -one.at_ms):
-        if not sight.shards or not taken.issuperset(sight.shards):
-            found.append(sight)
+        moved = len(taken.intersection(sight.shards))
+        if not sight.shards or moved < len(sight.shards):
+            found.append(sight if not moved else _left_of(sight, taken))
             taken.update(sight.shards)
     return found
+
+
+def _left_of(sight: ServerSight, taken: set[ShardId]) -> ServerSight:
+    """As far as its shards are still its own; workers and what happened are not of a shard."""
+    kept = [shard for shard in sight.shards if shard not in taken]
+    part = len(kept) / len(sight.shards)
+    pools = [
+        replace(
+            pool,
+            queued=round(pool.queued * part),
+            running=round(pool.running * part),
+            held=HeldCounts(**{name: round(n * part) for name, n in asdict(pool.held).items()}),
+        )
+        for pool in sight.pools
+    ]
+    return replace(sight, pools=pools, shards_owned=len(kept), shards=kept)
 
 
 def joined(sights: Sequence[ServerSight]) -> ServerSight:
@@ -116,6 +150,31 @@ def joined(sights: Sequence[ServerSight]) -> ServerSight:
         restraints=_added([sight.restraints for sight in sights]),
         promoter_lag_ms=max(sight.promoter_lag_ms for sight in sights),
         leases_lost=sum(sight.leases_lost for sight in sights),
+        recently_dead=sum(sight.recently_dead for sight in sights),
+        recently_ended=sum(sight.recently_ended for sight in sights),
+        deaths=_deaths([one for sight in sights for one in sight.deaths]),
+        versions=sorted({one for sight in sights for one in sight.versions}),
+        builds=sorted({one for sight in sights for one in sight.builds}),
+    )
+
+
+def most_dead(deaths: Iterable[DeathSight]) -> list[DeathSight]:
+    return sorted(deaths, key=lambda one: (-one.dead, one.tenant))
+
+
+def _deaths(told: Sequence[DeathSight]) -> list[DeathSight]:
+    """Each tenant once, with the type that most of its dead are of on one server."""
+    by_tenant: dict[TenantId, list[DeathSight]] = {}
+    for one in most_dead(told):
+        by_tenant.setdefault(one.tenant, []).append(one)
+    return most_dead(
+        DeathSight(
+            tenant=tenant,
+            dead=sum(one.dead for one in parts),
+            ended=sum(one.ended for one in parts),
+            type=parts[0].type,
+        )
+        for tenant, parts in by_tenant.items()
     )
 
 

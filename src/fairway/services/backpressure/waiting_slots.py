@@ -36,6 +36,13 @@ class WaitLimits(NamedTuple):
     what: str
     retry_seconds: int = RETRY_SECONDS
     staff_places: int = 0  # that tenants leave free: whatever they do, an operator can look
+    staff_max: int | None = None  # of all operators; None: as of a tenant
+    staff_key_max: int | None = None  # of one operator's key: the other operators can look, too
+
+    def most_of(self, holder: TenantId) -> int:
+        if holder == STAFF and self.staff_max is not None:
+            return self.staff_max
+        return self.tenant_max
 
 
 class WaitingRoom:
@@ -43,19 +50,37 @@ class WaitingRoom:
         self._limits = limits
         self._metrics = metrics
         self._taken: dict[str, Counter[TenantId]] = {kind: Counter() for kind in limits}
+        self._of_key: dict[str, Counter[str]] = {kind: Counter() for kind in limits}  # staff's
         self._totals = dict.fromkeys(limits, 0)
 
     @contextmanager
-    def slot(self, kind: str, tenant: TenantId) -> Iterator[None]:
-        """Hold a place, or be refused."""
+    def slot(self, kind: str, tenant: TenantId, key_id: str = "") -> Iterator[None]:
+        """Hold a place, or be refused. STAFF's are counted by key as well."""
         self.take(kind, tenant)
         try:
-            yield
+            with self._key_place(kind, key_id if tenant == STAFF else ""):
+                yield
         finally:
             self.give_back(kind, tenant)
 
+    @contextmanager
+    def _key_place(self, kind: str, key_id: str) -> Iterator[None]:
+        limits, taken = self._limits[kind], self._of_key[kind]
+        if not key_id or limits.staff_key_max is None:
+            yield
+            return
+        if taken[key_id] >= limits.staff_key_max:
+            raise _full(limits, f"Your key has {limits.staff_key_max}")
+        taken[key_id] += 1
+        try:
+            yield
+        finally:
+            taken[key_id] -= 1
+            if not taken[key_id]:
+                del taken[key_id]
+
     def has_slot(self, kind: str, tenant: TenantId) -> bool:
-        is_below = self._taken[kind][tenant] < self._limits[kind].tenant_max
+        is_below = self._taken[kind][tenant] < self._limits[kind].most_of(tenant)
         return is_below and self._has_room(kind, tenant)
 
     def _has_room(self, kind: str, tenant: TenantId) -> bool:
@@ -66,8 +91,8 @@ class WaitingRoom:
 
     def take(self, kind: str, tenant: TenantId) -> None:
         limits, taken = self._limits[kind], self._taken[kind]
-        if taken[tenant] >= limits.tenant_max:
-            raise _full(limits, f"You have {limits.tenant_max}")
+        if taken[tenant] >= (most := limits.most_of(tenant)):
+            raise _full(limits, f"You have {most}" if tenant != STAFF else f"Operators have {most}")
         if not self._has_room(kind, tenant):
             raise _full(limits, f"This server has {limits.total_max}")
         taken[tenant] += 1
@@ -191,6 +216,8 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
                 "TOO_MANY_STREAMS",
                 "event streams",
                 staff_places=settings.streams_max // 10,
+                staff_max=settings.streams_max // 2,
+                staff_key_max=max(settings.streams_per_tenant // 2, 1),
             ),
             "waits": WaitLimits(
                 settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"

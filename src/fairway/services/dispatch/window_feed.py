@@ -109,6 +109,11 @@ class WindowFeed:
         """Forget streams with nothing in them, a step at a time."""
         return self._backlog.pruning()
 
+    @property
+    def is_before_workers(self) -> bool:
+        """No worker has said yet what it runs."""
+        return self._backlog.runnable.is_before_workers
+
     def surveying(self, found: Survey) -> Iterator[None]:
         """Add what waits, a step at a time."""
         return self._backlog.counts.surveying(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from fairway.core.insight.alarm_readings import (
     AlarmFacts,
     DiskRoom,
     PoolWait,
+    TenantDeaths,
     TenantPace,
 )
 from fairway.core.insight.alarm_windows import RecentMean
 from fairway.core.insight.alarms import SUBJECTS_MAX, TENANT_TIMES
-from fairway.core.insight.sight import PoolSight, ServerSight
+from fairway.core.insight.sight import DeathSight, PoolSight, ServerSight
 from fairway.runtime.telemetry import Metrics
 from fairway.services.insight.insight import Insight
 from fairway.services.registry.tenants_and_keys import Directory
@@ -84,7 +86,16 @@ class AlarmFactsReader:
             "ended_per_second": self._ended.mean(now_us),
             "circuits_open": seen.restraints.get("circuit", 0),
             "leases_lost": seen.leases_lost,
+            "recently_dead": seen.recently_dead,
+            "recently_ended": seen.recently_ended,
+            "worst_of_dead": self._worst(seen.deaths),
         }
+
+    def _worst(self, deaths: Sequence[DeathSight]) -> TenantDeaths | None:
+        if not deaths:
+            return None
+        one = deaths[0]
+        return TenantDeaths(self._directory.name_of(one.tenant), one.dead, one.ended, one.type)
 
     async def _ask_store(self) -> int | None:
         """How many shards have an owner; None when the store does not say."""
@@ -131,7 +142,15 @@ def _hours(now: datetime) -> tuple[datetime, datetime]:
 def _pool(pool: PoolSight) -> PoolWait:
     """No age: nothing waits that could run."""
     age_seconds = (pool.oldest_ms or 0) / 1000
-    return PoolWait(pool.name, pool.queued, pool.slots, age_seconds, pool.slo_seconds)
+    return PoolWait(
+        pool.name,
+        pool.queued,
+        pool.slots,
+        age_seconds,
+        pool.slo_seconds,
+        pool.held.no_worker,
+        tuple(pool.no_worker_types),
+    )
 
 
 def _disk_room(folder: Path) -> DiskRoom | None:

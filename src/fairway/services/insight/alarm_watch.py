@@ -1,13 +1,14 @@
 """Keeps the alarms: looks every few seconds, remembers how long something has held, tells changes.
 
-A raised alarm is a line in the log, a number in `/metrics` and an item of `GET /v1/alarms`. It
-decides nothing (`core/insight/alarms.py`), and what is remembered is this process's own: after a
-restart an alarm has to hold anew.
+A raised alarm is a line in the log, a number in `/metrics`, an item of `GET /v1/alarms` and a line
+of their history. It decides nothing (`core/insight/alarms.py`). How long something has held is
+remembered by this process alone; what was raised before it began is taken over from the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from fairway.core.insight.alarm_readings import AlarmFacts
 from fairway.core.insight.alarms import ALARMS, Raised, Watch, judge
@@ -19,11 +20,24 @@ log = logger("alarms")
 REST_SECONDS = 5.0
 
 
+class Ledger(Protocol):
+    """Who keeps the history: `alarm_ledger.py`."""
+
+    async def take_over(self) -> list[Raised]: ...
+
+    async def write(self, raised: Sequence[Raised]) -> None: ...
+
+
 class AlarmWatch:
     def __init__(
-        self, look: Callable[[], Awaitable[AlarmFacts]], clock: Clock, metrics: Metrics
+        self,
+        look: Callable[[], Awaitable[AlarmFacts]],
+        ledger: Ledger,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
         self._look = look
+        self._ledger = ledger
         self._clock = clock
         self._metrics = metrics
         self._watch = Watch()
@@ -33,14 +47,16 @@ class AlarmWatch:
         return self._watch.raised()
 
     async def run_once(self, now_us: int) -> float:
-        facts = await self._look()
-        news = judge(self._watch, facts, self._clock.unix_ms())
+        left = await self._ledger.take_over()
+        facts, now_ms = await self._look(), self._clock.unix_ms()
+        news = judge(self._watch.adopting(left, now_ms), facts, now_ms)
         self._watch = news.watch
         for one in news.raised:
             log.warning("alarm raised", **_words(one), helps=one.alarm.runbook)
         for one in news.cleared:
             log.info("alarm over", **_words(one))
         self._count()
+        await self._ledger.write(self._watch.raised())
         return REST_SECONDS
 
     def _count(self) -> None:
@@ -55,5 +71,5 @@ def _words(one: Raised) -> dict[str, str]:
         "alarm": one.alarm.name,
         "severity": one.alarm.severity,
         "subject": one.subject,
-        "what": one.reading.text,
+        "what": one.text,
     }

@@ -5,17 +5,20 @@ Whom it names is bounded: the deepest queues, and who did the most in the last m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from statistics import median
 
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.insight.activity import OTHER_TENANT, OTHER_TYPE
 from fairway.core.insight.alarm_readings import LOST_WINDOW_SECONDS
 from fairway.core.insight.alarm_windows import RecentGrowth
+from fairway.core.insight.deaths import RecentDeaths
 from fairway.core.insight.look import Look, is_throttle
 from fairway.core.insight.minutes import NO_POOL, ActivityLine, LineKind, Minute, Subject
 from fairway.core.insight.rates import RateWindow
 from fairway.core.insight.sight import (
+    BUILDS_MAX,
     SHARES_MAX,
     Levels,
     PoolSight,
@@ -29,7 +32,10 @@ from fairway.runtime.telemetry import Metrics, value_of
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.sessions.sessions import Session
 from fairway.services.store_clock import StoreClock
+
+VERSION = version("fairway")
 
 
 class Observer:
@@ -48,12 +54,15 @@ class Observer:
         self._clock = store_clock
         self._rates = RateWindow()
         self._lost = RecentGrowth(LOST_WINDOW_SECONDS)
+        self._deaths = RecentDeaths()
         self._active: list[tuple[TenantId, PoolId]] = []
         self._unserved_since_ms: dict[PoolId, int] = {}  # pools with jobs whose type nobody runs
         self.sight: ServerSight | None = None  # until the first look
 
     def minute_was(self, minute: Minute, lines: Iterable[ActivityLine]) -> None:
         """Who did the most in the last minute: they are told of when nothing of theirs waits."""
+        lines = list(lines)
+        self._deaths.minute_was(lines)
         tenants = [line.subject[2] for line in lines if line.kind is LineKind.TENANT]
         pools = list(self._dispatcher.pools.by_number)
         pairs = ((tenant, pool) for tenant in tenants if tenant for pool in pools)
@@ -66,6 +75,7 @@ class Observer:
         shares = await self._shares(look)
         sessions = [one for one in self._dispatcher.all_sessions() if one.greeted]
         owned = self._dispatcher.open_shards()
+        recently_dead, recently_ended = self._deaths.totals()
         self.sight = ServerSight(
             at_ms=self._clock.unix_ms(),
             pools=[self._pool(pool, look) for pool in pools],
@@ -77,7 +87,14 @@ class Observer:
             restraints=dict(look.restraints),
             promoter_lag_ms=round(value_of(self._metrics.oldest_due) * 1000),
             leases_lost=round(self._lost.grown(value_of(self._metrics.lost), self._clock.now_us())),
+            recently_dead=recently_dead,
+            recently_ended=recently_ended,
+            deaths=self._deaths.by_tenant(lambda one: self._directory.type_names.get(one, "")),
+            versions=[VERSION],
+            builds=_builds(sessions),
         )
+        for one in self.sight.pools:
+            self._metrics.without_worker.labels(one.name).set(one.held.no_worker)
         self._tell_shares(shares)
 
     def _pool(self, pool: Pool, look: Look) -> PoolSight:
@@ -93,7 +110,7 @@ class Observer:
             oldest_ms=look.oldest_age_ms(number),
             held=held,
             no_worker_ms=self._unserved_ms(number, held.no_worker, look.unix_ms),
-            no_worker_types=self._type_names(look.waiting.unserved.get(number, ())),
+            no_worker_types=self._type_names(look.waiting.unserved.get(number, {})),
             rates=rates,
             falling=falling,
             pickup=pickup,
@@ -106,10 +123,10 @@ class Observer:
             return 0
         return max(now_ms - self._unserved_since_ms.setdefault(pool, now_ms), 0)
 
-    def _type_names(self, types: Iterable[TypeId]) -> list[str]:
-        """Of those whose names are at hand."""
-        names = self._directory.type_names
-        return sorted(names[one] for one in types if one in names)
+    def _type_names(self, types: Mapping[TenantId, TypeId]) -> list[str]:
+        """Of those whose names are at hand, with whose they are."""
+        names, whose = self._directory.type_names, self._directory.name_of
+        return sorted(f"{names[one]} of {whose(who)}" for who, one in types.items() if one in names)
 
     async def _shares(self, look: Look) -> list[ShareSight]:
         queued = {(tenant, pool): depth for depth, tenant, pool in look.waiting.deepest}
@@ -174,3 +191,9 @@ class Observer:
                 (before.queued or 0) + share.queued, (before.running or 0) + share.running
             )
         return found
+
+
+def _builds(sessions: Iterable[Session]) -> list[str]:
+    """Of shared workers: what a tenant's own say of theirs is no deploy of the platform's."""
+    found = {one.build for one in sessions if one.build and one.tenant is None}
+    return sorted(found)[:BUILDS_MAX]

@@ -55,8 +55,9 @@ class Gauges:
         return effort.rest_seconds(REST_SECONDS)
 
     async def _survey(self) -> Survey:
-        found = Survey(self._dispatcher.holds())
-        await step_by_step(self._dispatcher.windows().surveying(found))
+        windows = self._dispatcher.windows()
+        found = Survey(self._dispatcher.holds(), is_before_workers=windows.is_before_workers)
+        await step_by_step(windows.surveying(found))
         return found
 
     async def _restraints(self) -> dict[str, int]:

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from fairway.core.ids import ShardId
+from fairway.core.insight.alarm_lines import LINES_KEPT_MAX
 from fairway.core.insight.history import KEPT
+from fairway.core.insight.marks import MARKS_KEPT_MAX
 from fairway.core.retention import may_forget
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -24,7 +26,7 @@ from fairway.store import audit, flows, schedules, submissions, unique_jobs
 from fairway.store import bulk_actions as actions
 from fairway.store.billing import usage
 from fairway.store.connections.database import Connection, Database
-from fairway.store.insight import minutes, sights
+from fairway.store.insight import alarm_history, marks, minutes, sights
 from fairway.store.schema import log_partitions, partition_retirement, partitions
 from fairway.store.webhooks import deliveries
 
@@ -130,6 +132,7 @@ class Pruner:
     async def _forget_common(self) -> float:
         now, keep_since = self._store_clock.now(), self._keep_since
         audit_since, usage_since = now - self._audit_kept, now - self._usage_kept
+        hours_since = now - KEPT["hour"]
         return await self._remove(
             lambda c: partition_retirement.sweep_carried(c, keep_since, ROWS_AT_ONCE),
             lambda c: audit.forget_audit(c, audit_since, ROWS_AT_ONCE),
@@ -138,8 +141,10 @@ class Pruner:
             ),
             lambda c: usage.forget_usage(c, usage_since, ROWS_AT_ONCE),
             lambda c: minutes.forget_history(c, "minute", now - KEPT["minute"], ROWS_AT_ONCE),
-            lambda c: minutes.forget_history(c, "hour", now - KEPT["hour"], ROWS_AT_ONCE),
+            lambda c: minutes.forget_history(c, "hour", hours_since, ROWS_AT_ONCE),
             lambda c: sights.forget_sights(c),
+            lambda c: alarm_history.forget_alarms(c, hours_since, LINES_KEPT_MAX, ROWS_AT_ONCE),
+            lambda c: marks.forget_marks(c, hours_since, MARKS_KEPT_MAX, ROWS_AT_ONCE),
         )
 
     async def _forget_runs(self, shard: ShardId) -> float:

@@ -29,8 +29,11 @@ class Principal(NamedTuple):
 
     @property
     def holder(self) -> TenantId:
-        """Who holds what this key takes: a tenant, or STAFF."""
-        return STAFF if self.tenant is None else self.tenant.id
+        """Who holds what this key takes: a tenant, or STAFF, also where an operator acts for a
+        tenant: whoever helps takes nothing of it."""
+        if self.tenant is None or self.scope == "operator":
+            return STAFF
+        return self.tenant.id
 
     @classmethod
     def of(cls, key: StoredKey, tenant: Tenant | None) -> Principal:

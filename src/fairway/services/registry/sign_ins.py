@@ -76,6 +76,8 @@ class SignIns:
         self._check = check  # raises when the key of this id opens nothing any more
         self._known: dict[bytes, SignedIn] = {}
         self._held: GoingOn[bytes] = GoingOn()
+        self._looked_up: Counter[bytes] = Counter()  # those that are just now,
+        self._ended: set[bytes] = set()  # and of these the ones that ended meanwhile
         self._one_asks = asyncio.Lock()  # however many sign in, one connection is theirs
         self._waiting: Counter[Hashable] = Counter()
         self._pace = SignInPace(store_clock.now_us)
@@ -115,21 +117,33 @@ class SignIns:
 
     def _forget(self, shown: bytes) -> None:
         self._known.pop(shown, None)
+        if shown in self._looked_up:
+            self._ended.add(shown)  # what was read of it before is not remembered after this
         self._held.cut_short(shown)
 
     async def _look_up(self, shown: bytes, address: str) -> SignedIn | None:
         self._refuse_guessers(address)
+        self._looked_up[shown] += 1
+        try:
+            found = await self._read(shown, address)
+            if found is None or shown in self._ended:
+                return None
+            self._remember(shown, found)
+            return found
+        finally:
+            self._looked_up[shown] -= 1
+            if not self._looked_up[shown]:
+                del self._looked_up[shown]
+                self._ended.discard(shown)
+
+    async def _read(self, shown: bytes, address: str) -> SignedIn | None:
         async with self._asking(address) as connection:
             stored = await store.read_session(connection, shown)
         if stored is None:
             self._failed(address)
             return None
         principal = await self._directory.holder_of(stored.key_id)
-        if principal is None:
-            return None
-        found = SignedIn(principal, stored.expires_at)
-        self._remember(shown, found)
-        return found
+        return None if principal is None else SignedIn(principal, stored.expires_at)
 
     def _remember(self, shown: bytes, found: SignedIn) -> None:
         self._known[shown] = found

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.events.event import NewEvent
 from fairway.core.ids import ShardId, Term
 from fairway.core.webhooks.retries import (
@@ -230,7 +231,10 @@ class Deliverer:
                 if calls:
                     await deliveries.record_calls(connection, shard, calls)
                 await webhooks.settle_webhooks(connection, shard, settled)
-                notices = [_disabled(one) for one in settled if one.disabled_because]
+                disabled = [one for one in settled if one.disabled_because]
+                for one in disabled:
+                    log.warning("webhook disabled", webhook=one.id, because=one.disabled_because)
+                notices = [_disabled(one) for one in disabled if one.tenant != STAFF]
                 if notices:
                     await add_notices(connection, notices)
         for done in group:

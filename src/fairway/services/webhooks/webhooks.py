@@ -1,7 +1,9 @@
 """What tenants do with webhooks: make, look, change, rotate the secret, try out, replay.
 
-Any server can do all of it; the owner of the shard reads the log for them and calls. A secret is
-shown when it is made and never again: it is kept as it is, for it has to sign.
+Operators have webhooks of their own, as the tenant STAFF: no log of events leads there, but
+alarms do (`insight/alarm_ledger.py`). Any server can do all of it; the owner of the shard reads the
+log for them and calls. A secret is shown when it is made and never again: it is kept as it is, for
+it has to sign.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import Conflict, LimitReached, NotFound
-from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId, shard_for_tenant
 from fairway.core.webhooks.messages import TEST_KIND, body_of_test, wants_job_events
 from fairway.core.webhooks.signing import SECRET_BYTES, secret_text
 from fairway.core.webhooks.webhook import (
@@ -31,6 +34,8 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.services.webhooks.destinations import Destinations
 from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.query_slots import SlowUse
+from fairway.store.connections.row_security import UseAs
 from fairway.store.events.log import read_events, read_heads
 from fairway.store.webhooks import deliveries as rows
 from fairway.store.webhooks import webhooks as store
@@ -82,7 +87,14 @@ class Webhooks:
             given = ""
         if given != webhook:
             raise _absent(webhook)
-        return WebhookKey(shard_for_tenant(tenant, self._shard_count), tenant, webhook)
+        return WebhookKey(self._shard(tenant), tenant, webhook)
+
+    def _shard(self, tenant: TenantId) -> ShardId:
+        """What is the operators' own is done by the owner of shard 0."""
+        return ShardId(0) if tenant == STAFF else shard_for_tenant(tenant, self._shard_count)
+
+    def _asked(self, tenant: TenantId) -> UseAs | SlowUse:
+        return self._database.asked(None if tenant == STAFF else tenant)
 
     # -- make and change ---------------------------------------------------------------------
 
@@ -91,12 +103,12 @@ class Webhooks:
         await self._destinations.find(terms.url, tenant)
         await self._ask_for_events(tenant, terms, actor)
         key = self.key_of(tenant, str(uuid.uuid4()))
-        async with told_if_away, self._database.quick(tenant) as connection:
+        async with told_if_away, self._asked(tenant) as connection:
             others = await store.count_webhooks(connection, key.shard, tenant)
             if others >= self._per_tenant_max:
                 raise LimitReached(
-                    f"There are {others} webhooks already, as many as a tenant may have. Delete"
-                    " some, or let one receiver pass events on.",
+                    f"There are {others} webhooks already, as many as there may be. Delete some, or"
+                    " let one receiver pass events on.",
                     code="TOO_MANY_WEBHOOKS",
                     retry_after_seconds=60,  # time alone does not help
                 )
@@ -116,7 +128,7 @@ class Webhooks:
         """One that is switched on hears of what happens from now on; `replay` brings the rest."""
         url = change((await self.read(key)).terms).url
         await self._destinations.find(url, key.tenant)
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
                 held = _there(await store.lock_webhook(connection, key), key)
                 terms = change(held.terms)
@@ -140,13 +152,13 @@ class Webhooks:
         return _there(found, key)
 
     async def _ask_for_events(self, tenant: TenantId, terms: WebhookTerms, actor: Actor) -> None:
-        if terms.enabled and wants_job_events(terms.kinds):
+        if tenant != STAFF and terms.enabled and wants_job_events(terms.kinds):
             await self._ports.want_job_events(tenant, actor)
 
     async def remove(self, key: WebhookKey, actor: Actor = PLATFORM) -> None:
         async with (
             told_if_away,
-            self._database.quick(key.tenant) as connection,
+            self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
             held = _there(await store.lock_webhook(connection, key), key)
@@ -162,12 +174,12 @@ class Webhooks:
         secret = _new_secret()
         async with (
             told_if_away,
-            self._database.quick(key.tenant) as connection,
+            self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
             _there(await store.lock_webhook(connection, key), key)
             until = await store.rotate_secret(connection, key, secret, overlap_seconds)
-            act = Act("rotate_webhook", key.id, key.tenant, after={"both_sign_until": until})
+            act = Act("rotate_webhook", key.id, _whose(key), after={"both_sign_until": until})
             await self._ports.audit_log.add(connection, actor, act)
         return secret, until
 
@@ -184,7 +196,7 @@ class Webhooks:
         act = Act(
             action,
             key.id,
-            key.tenant,
+            _whose(key),
             {} if before is None else _said(before),
             {} if after is None else _said(after),
         )
@@ -195,7 +207,7 @@ class Webhooks:
     async def test(self, key: WebhookKey) -> Delivery:
         """An event that stands in no log, on its way to this webhook alone."""
         body = body_of_test(key.id, self._store_clock.now())
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
                 held = _there(await store.lock_webhook(connection, key), key)
                 if not held.terms.enabled:
@@ -217,7 +229,7 @@ class Webhooks:
         number = number_of(delivery, key.id)
         if number is None:
             raise _no_delivery(delivery)
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
                 _there(await store.lock_webhook(connection, key), key)
                 if not await rows.replay_delivery(connection, key, number):
@@ -231,7 +243,7 @@ class Webhooks:
         """What was given up since then."""
         async with (
             told_if_away,
-            self._database.quick(key.tenant) as connection,
+            self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
             _there(await store.lock_webhook(connection, key), key)
@@ -243,7 +255,7 @@ class Webhooks:
     async def replay_all(self, key: WebhookKey, since: datetime) -> Replayed:
         """All that the log has since then and the webhook wants, also what it never had."""
         await self.read(key)
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             position = await _position_at(connection, key, since - NEARLY)
             await store.rewind(connection, key, position)
         self._ports.on_change()
@@ -252,12 +264,12 @@ class Webhooks:
     # -- look --------------------------------------------------------------------------------
 
     async def read(self, key: WebhookKey) -> Webhook:
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             return _there(await store.read_webhook(connection, key), key)
 
     async def all(self, tenant: TenantId) -> list[Webhook]:
-        shard = shard_for_tenant(tenant, self._shard_count)
-        async with told_if_away, self._database.quick(tenant) as connection:
+        shard = self._shard(tenant)
+        async with told_if_away, self._asked(tenant) as connection:
             return await store.list_webhooks(connection, shard, tenant)
 
     async def deliveries(
@@ -265,7 +277,7 @@ class Webhooks:
     ) -> list[Delivery]:
         """The newest first."""
         newest = (self._store_clock.now() + timedelta(days=1), _LAST)
-        async with told_if_away, self._database.quick(key.tenant) as connection:
+        async with told_if_away, self._asked(key.tenant) as connection:
             _there(await store.read_webhook(connection, key), key)
             return await rows.list_deliveries(connection, key, before or newest, state, limit)
 
@@ -287,6 +299,11 @@ async def _position_at(connection: Connection, key: WebhookKey, since: datetime)
         else:
             high = middle
     return low
+
+
+def _whose(key: WebhookKey) -> TenantId | None:
+    """For the audit: the operators' own are the house's."""
+    return None if key.tenant == STAFF else key.tenant
 
 
 def _said(terms: WebhookTerms) -> dict[str, object]:

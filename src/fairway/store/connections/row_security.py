@@ -68,12 +68,14 @@ TABLES = tuple(
     sorted(
         (
             *TENANTS_MAY,
+            "alarm_history",
             "api_keys",
             "billing_shards",
             "cluster",
             "fair_share",
             "insight_servers",
             "jobs_carried",
+            "marks",
             "migrations",
             "outbox",
             "sessions",

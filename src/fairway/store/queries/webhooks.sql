@@ -67,19 +67,19 @@ WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: due_webhooks
 -- Which have something to be sent, those that wait longest first; none whose turn it is already, and none whose tenant
--- has as many turns as it may.
+-- has as many turns as it may. Those below 0 are the operators' own.
 SELECT * FROM webhooks
 WHERE shard = :shard AND enabled AND due_at <= now() AND id <> ALL(:busy::uuid[])
   AND CASE WHEN failures > 0 THEN :with_failing AND tenant <> ALL(:slow_tenants::int[])
            ELSE :with_others AND tenant <> ALL(:quick_tenants::int[]) END
-  AND EXISTS (SELECT FROM tenants AS whose WHERE whose.id = webhooks.tenant AND whose.state = 'active')
+  AND (tenant < 0 OR EXISTS (SELECT FROM tenants AS whose WHERE whose.id = webhooks.tenant AND whose.state = 'active'))
 ORDER BY due_at LIMIT :limit
 
 -- name: next_webhook
 -- How long until one of them has something to be sent, by the database's clock.
 SELECT extract(epoch FROM due_at - now())::float8 AS seconds FROM webhooks
 WHERE shard = :shard AND enabled AND due_at > now()
-  AND EXISTS (SELECT FROM tenants AS whose WHERE whose.id = webhooks.tenant AND whose.state = 'active')
+  AND (tenant < 0 OR EXISTS (SELECT FROM tenants AS whose WHERE whose.id = webhooks.tenant AND whose.state = 'active'))
 ORDER BY due_at LIMIT 1
 
 -- name: lock_webhooks
