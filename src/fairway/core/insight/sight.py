@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
+from fairway.core.insight.pool_load import PoolLoad, joined_loads
 
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
 TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
@@ -55,6 +56,7 @@ class PoolSight(Struct, frozen=True, kw_only=True):
     falling: float | None = None  # jobs a second by which its queue gets shorter
     pickup: list[int] = []
     whole: list[int] = []
+    load: PoolLoad = PoolLoad()
 
 
 class ShareSight(Struct, frozen=True, kw_only=True):
@@ -141,6 +143,7 @@ def _pool(parts: Sequence[PoolSight]) -> PoolSight:
         falling=sum(falls) if falls else None,
         pickup=merged(part.pickup for part in parts),
         whole=merged(part.whole for part in parts),
+        load=joined_loads([part.load for part in parts]),
     )
 
 
