@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 Mode = Literal["off", "dry_run", "on"]
@@ -92,3 +93,17 @@ class ScaleDecision(NamedTuple):
     closed: tuple[str, ...]  # workers that must get no more jobs, `may_go` among them
     short_of: int  # workers that the pool needs beyond its maximum
     memory: ScaleMemory
+
+
+class RecordedDecision(NamedTuple):
+    """One that was written down, as it is read again."""
+
+    id: int
+    at: datetime
+    pool: str
+    from_workers: int
+    to_workers: int
+    code: str
+    reason: str
+    dry_run: bool
+    facts: str  # a JSON object
