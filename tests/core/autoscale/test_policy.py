@@ -70,7 +70,7 @@ def worlds(draw: st.DrawFn) -> tuple[PoolFacts, ScaleSettings, ScaleMemory]:
         seen_ms=draw(st.none() | st.just(NOW_MS - 2000)),
         fast_slots=draw(st.floats(0, 50)),
         slow_slots=draw(st.floats(0, 50)),
-        calm_since_ms=draw(st.none() | st.just(NOW_MS - 4_000_000)),
+        quiet_since_ms=draw(st.none() | st.just(NOW_MS - 4_000_000)),
         raised_ms=raised_ms,
         lowered_ms=lowered_ms,
         closing=tuple(names[:cut]),

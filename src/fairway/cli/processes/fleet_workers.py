@@ -53,6 +53,11 @@ class _Child:
     began: float
     is_ending: bool = False
 
+    def ask_to_end(self) -> None:
+        if not self.is_ending:
+            self.is_ending = True
+            _send(self.process, signal.SIGTERM)
+
 
 class FleetWorkers:
     """`act` on what the platform wants, again and again; `close` in the end."""
@@ -80,7 +85,7 @@ class FleetWorkers:
         todo = plan(wish, self._terms.part, self.names, len(self._deaths))
         for name in todo.end:
             log.info("worker is spared", worker=name, pool=self._terms.pool)
-            self._ask_to_end(self._children[name])
+            self._children[name].ask_to_end()
         if now >= self._rests_until:
             for _ in range(min(todo.start, STARTS_AT_ONCE)):
                 await self._start()
@@ -88,7 +93,7 @@ class FleetWorkers:
     async def close(self, hurried: asyncio.Event) -> None:
         """Ask all; once more when somebody is in a hurry or they are late; then kill."""
         for child in self._children.values():
-            self._ask_to_end(child)
+            child.ask_to_end()
         await self._all_ended(self._terms.grace_seconds + LATE_SECONDS, hurried)
         for child in self._living():
             _send(child.process, signal.SIGTERM)
@@ -126,11 +131,6 @@ class FleetWorkers:
         ended.add_done_callback(lambda _: self._changed.set())
         self._children[name] = _Child(process, ended, _now())
         log.info("worker started", worker=name, pool=self._terms.pool, pid=process.pid)
-
-    def _ask_to_end(self, child: _Child) -> None:
-        if not child.is_ending:
-            child.is_ending = True
-            _send(child.process, signal.SIGTERM)
 
     def _bury(self) -> None:
         for name in [name for name, one in self._children.items() if one.ended.done()]:

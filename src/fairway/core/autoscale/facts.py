@@ -78,7 +78,7 @@ class ScaleMemory:
     seen_ms: int | None = None
     fast_slots: float = 0.0  # busy slots, smoothed over seconds
     slow_slots: float = 0.0  # and over a part of the time after which workers may go
-    calm_since_ms: int | None = None  # since when nothing has waited for long
+    quiet_since_ms: int | None = None  # since when nothing has waited for long
     raised_ms: int | None = None
     lowered_ms: int | None = None
     closing: tuple[str, ...] = ()  # get no more jobs; they go once they are idle

@@ -66,9 +66,9 @@ def _noted(facts: PoolFacts, rules: ScaleRules, memory: ScaleMemory, now_ms: int
     if span is not None and is_known:
         fast = _smooth(memory.fast_slots, fast, span, FAST_SECONDS)
         slow = _smooth(memory.slow_slots, slow, span, rules.down_after_seconds / SLOW_PART)
-    limit = rules.calm_age_seconds
-    is_calm = limit is None or facts.oldest_runnable_age_seconds < limit
-    since_ms = memory.calm_since_ms if is_known else None
+    limit = rules.quiet_age_seconds
+    is_quiet = limit is None or facts.oldest_runnable_age_seconds < limit
+    since_ms = memory.quiet_since_ms if is_known else None
     here = {one.name for one in facts.spare}
     return replace(
         memory,
@@ -76,7 +76,7 @@ def _noted(facts: PoolFacts, rules: ScaleRules, memory: ScaleMemory, now_ms: int
         seen_ms=now_ms,
         fast_slots=fast,
         slow_slots=slow,
-        calm_since_ms=(now_ms if since_ms is None else since_ms) if is_calm else None,
+        quiet_since_ms=(now_ms if since_ms is None else since_ms) if is_quiet else None,
     )
 
 
@@ -171,7 +171,7 @@ def _lowered(
     now_ms: int,
 ) -> ScaleDecision:
     """Close some; those that are closed and idle may go."""
-    if not aim.is_forced and not _is_calm(rules, memory, now_ms):
+    if not aim.is_forced and not _is_quiet(rules, memory, now_ms):
         return _kept(replace(memory, closing=()), aim)
     there = _there(facts, memory)
     may_step = aim.is_forced or _is_past(memory.lowered_ms, rules.down_cooldown_seconds, now_ms)
@@ -238,12 +238,12 @@ def _step(facts: PoolFacts, rules: ScaleRules, aim: _Aim) -> int:
     return max(int(facts.workers * rules.down_step_share), 1)
 
 
-def _is_calm(rules: ScaleRules, memory: ScaleMemory, now_ms: int) -> bool:
+def _is_quiet(rules: ScaleRules, memory: ScaleMemory, now_ms: int) -> bool:
     if rules.needs_idle:
         return True
-    since_ms, patience = memory.calm_since_ms, rules.down_after_seconds
-    is_calm = since_ms is not None and _is_past(since_ms, patience, now_ms)
-    return is_calm and _is_past(memory.raised_ms, patience, now_ms)
+    since_ms, patience = memory.quiet_since_ms, rules.down_after_seconds
+    is_quiet = since_ms is not None and _is_past(since_ms, patience, now_ms)
+    return is_quiet and _is_past(memory.raised_ms, patience, now_ms)
 
 
 def _is_idle_for(one: WorkerLoad, seconds: float) -> bool:
@@ -260,7 +260,7 @@ def _why_down(facts: PoolFacts, rules: ScaleRules, memory: ScaleMemory, aim: _Ai
     if rules.needs_idle:
         return f"{change}: they had no job for {rules.down_after_seconds:g} s; {seen}."
     return (
-        f"{change}: nothing has waited {rules.calm_age_seconds:g} s in the last"
+        f"{change}: nothing has waited {rules.quiet_age_seconds:g} s in the last"
         f" {rules.down_after_seconds:g} s; {seen}, {memory.slow_slots:.1f} in the mean."
     )
 

@@ -48,7 +48,7 @@ class EstimateFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFacts:
+class ShareFacts:
     eligible: int
     guard_hits: int
     floor_grants: int
@@ -133,9 +133,9 @@ class ShareStandings:
             runs_over=known.runs_over,
         )
 
-    def pool(self) -> PoolFacts:
+    def pool(self) -> ShareFacts:
         competitors = self._competitors
-        return PoolFacts(
+        return ShareFacts(
             eligible=competitors.paid.eligible
             - competitors.group.eligible
             + competitors.free.eligible,

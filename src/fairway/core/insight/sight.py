@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
-from fairway.core.insight.pool_load import PoolLoad, joined_loads
+from fairway.core.insight.fleet_load import FleetLoad, joined_loads
 
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
 TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
@@ -56,7 +56,7 @@ class PoolSight(Struct, frozen=True, kw_only=True):
     falling: float | None = None  # jobs a second by which its queue gets shorter
     pickup: list[int] = []
     whole: list[int] = []
-    load: PoolLoad = PoolLoad()
+    load: FleetLoad = FleetLoad()
 
 
 class ShareSight(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from fairway.core.autoscale.policy import decide
 from fairway.core.autoscale.rules import rules_of
 from fairway.core.errors import Unavailable
 from fairway.core.ids import FIRST_SHARD
-from fairway.core.insight.pool_load import PoolLoad
+from fairway.core.insight.fleet_load import FleetLoad
 from fairway.core.insight.sight import TOLD_MS_MAX, ServerSight
 from fairway.core.pools import Pool
 from fairway.runtime.telemetry import Metrics, logger
@@ -172,7 +172,7 @@ class Autoscaler:
         return _facts(sights[0].load, known) if sights and known is not None else None
 
 
-def _facts(load: PoolLoad, pool: Pool) -> PoolFacts:
+def _facts(load: FleetLoad, pool: Pool) -> PoolFacts:
     return PoolFacts(
         workers=load.workers,
         slots=load.slots,

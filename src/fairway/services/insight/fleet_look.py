@@ -7,8 +7,8 @@ is seen without a lease, and was not woken since, has been idle since it was fir
 from __future__ import annotations
 
 from fairway.core.ids import PoolId
+from fairway.core.insight.fleet_load import FleetLoad, SpareWorker, told
 from fairway.core.insight.look import Look
-from fairway.core.insight.pool_load import PoolLoad, SpareWorker, told
 from fairway.core.pools import Pool
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Session
@@ -36,7 +36,7 @@ class FleetLook:
                     serving.setdefault(pool, []).append(session)
         self._idle_since_us, self._serving, self._now_us = idle, serving, now_us
 
-    def load_of(self, pool: Pool, look: Look, unserved_ms: int) -> PoolLoad:
+    def load_of(self, pool: Pool, look: Look, unserved_ms: int) -> FleetLoad:
         """While nobody serves the pool, jobs that no worker runs are those that could run."""
         number, waiting = pool.number, look.waiting
         sessions = self._serving.get(number, [])
@@ -45,7 +45,7 @@ class FleetLook:
         if not sessions and (unserved := look.held(number).no_worker):
             jobs, slot_us = unserved, round(unserved * pool.estimate_seconds * 1e6)
             oldest_ms = unserved_ms
-        return PoolLoad(
+        return FleetLoad(
             workers=len(sessions),
             busy_workers=sum(bool(one.leases) for one in sessions),
             slots=sum(one.slots[number] for one in sessions),

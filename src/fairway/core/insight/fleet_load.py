@@ -20,7 +20,7 @@ class SpareWorker(Struct, frozen=True, kw_only=True):
     closed: bool = False  # it gets no more jobs
 
 
-class PoolLoad(Struct, frozen=True, kw_only=True):
+class FleetLoad(Struct, frozen=True, kw_only=True):
     workers: int = 0
     busy_workers: int = 0
     slots: int = 0
@@ -37,8 +37,8 @@ def told(workers: Iterable[SpareWorker]) -> list[SpareWorker]:
     return order[:SPARE_MAX]
 
 
-def joined_loads(parts: Sequence[PoolLoad]) -> PoolLoad:
-    return PoolLoad(
+def joined_loads(parts: Sequence[FleetLoad]) -> FleetLoad:
+    return FleetLoad(
         workers=sum(part.workers for part in parts),
         busy_workers=sum(part.busy_workers for part in parts),
         slots=sum(part.slots for part in parts),
