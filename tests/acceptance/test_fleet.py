@@ -24,7 +24,7 @@ from tests.acceptance.processes import Program, tree, until
 from fairway.core.autoscale.rules import rules_of
 from fairway.core.pools import SHORT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 DAY_SECONDS = 300.0
 DOWN_AFTER_SECONDS = 6.0
@@ -207,7 +207,7 @@ async def test_backlog_that_cannot_run_wants_nobody(fleet: Fleet, house: House) 
         await fleet.view()
         await asyncio.sleep(0.2)
     assert {one.wanted for one in fleet.seen} == {1}
-    assert await fleet.decisions() == []
+    assert {one["code"] for one in await fleet.decisions()} <= {"MINIMUM"}
 
 
 async def test_a_tenth_of_the_workers_is_killed(
@@ -227,12 +227,13 @@ async def test_a_tenth_of_the_workers_is_killed(
     )
     sent = await sending
     await house.check(list(sent.at), 60)
-    last = time.time() - 20
+    last = max(sent.at.values()) - 20
     lines = [one for one in house.ledger.lines() if one["event"] == "begin"]
     late = [one["at"] - sent.at[one["job"]] for one in lines if sent.at.get(one["job"], 0) > last]
     figures["a tenth killed: replaced after"] = f"{took:.1f} s"
-    if late:
-        assert sorted(late)[int(len(late) * 0.99)] < SLO_SECONDS
+    p99 = sorted(late)[int(len(late) * 0.99)]
+    figures["a tenth killed: p99 of waits 30 s later"] = f"{p99 * 1000:.0f} ms"
+    assert p99 < SLO_SECONDS
 
 
 async def test_a_fleet_ends_and_leaves_nobody(fleet: Fleet, house: House) -> None:
