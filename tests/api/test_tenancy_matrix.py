@@ -265,6 +265,7 @@ HOOK = {"url": "https://1.1.1.1/hook", "enabled": False}
 EXCEPTIONS = {
     "PUT /v1/schedules/{name}": "names are a tenant's own: it makes one of the same name",
     "GET /v1/statements/{month}": "a tenant's own months",
+    "GET /v1/autoscale/{pool}": "the platform's own workers; a tenant's see none",
     "POST /v1/workers/{name}/exchange": "a worker's own name; jobs: `test_worker_matrix.py`",
     "POST /v1/workers/{name}/checkpoints": "as above",
     "POST /v1/workers/{name}/logs": "as above",

@@ -91,6 +91,7 @@ OF_NO_SHARD = (
     "job_types",
     "type_names",
     "audit",
+    "autoscale",
     "sql_logins",
     "sign_ins",
     # By tenant, or of the books: no job's row is written.

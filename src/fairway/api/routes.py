@@ -32,6 +32,7 @@ from fairway.api.jobs import (
 )
 from fairway.api.operators import (
     audit,
+    autoscale,
     health,
     keys,
     limits,
@@ -105,7 +106,7 @@ GROUPS = (
     Group(
         "Workers",
         "Run jobs in any language, with a worker's key; look after workers, with the operator's.",
-        (exchange, checkpoints, payloads, run_logs, workers_list),
+        (exchange, checkpoints, payloads, run_logs, workers_list, autoscale),
     ),
     Group(
         "Operators",

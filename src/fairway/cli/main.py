@@ -48,6 +48,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             " you like.",
         ),
         "worker": ("cli.processes.work:app", "Run an app's jobs; or look after workers that run."),
+        "fleet": (
+            "cli.processes.fleet:fleet",
+            "Keep as many workers on this machine as the autoscaler wants.",
+        ),
         "postgres": (
             "cli.processes.postgres:postgres",
             "Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.",
@@ -103,6 +107,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "init": (
             "cli.database:init",
             "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
+        ),
+        "autoscale": (
+            "cli.autoscale:app",
+            "How many workers pools should have, why, and saying otherwise.",
         ),
         "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),

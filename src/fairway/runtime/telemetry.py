@@ -275,6 +275,12 @@ class Metrics:
             ["pool"],
             **r,
         )
+        self.autoscale_wanted = Gauge(
+            "fairway_autoscale_wanted_workers", "Workers that the pool should have.", ["pool"], **r
+        )
+        self.autoscale_short_of = Gauge(
+            "fairway_autoscale_short_of_workers", "Workers needed past its maximum.", ["pool"], **r
+        )
         self.pool_slo = Gauge(
             "fairway_pool_slo_seconds", "How soon a job of the pool should start.", ["pool"], **r
         )

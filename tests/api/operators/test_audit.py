@@ -62,6 +62,8 @@ TIER = {"weight": 5, "rate_per_second": 10, "burst": 100, "depth_limit": 1000}
 PAST = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
 OWN = {"pool": "long"}
 CAP = {"cap_micros": 1_000_000}
+SCALE = {"mode": "dry_run", "maximum_workers": 7}
+MORE = {"workers": 5}
 PRICE = {"slot_second_micros": 1, "valid_from": "2999-01-01T00:00:00Z"}
 AT_ONCE = {"suspend": "true"}
 
@@ -86,6 +88,11 @@ def steps(name: str, key: str, worker: str) -> list[Step]:
         Step("POST /v1/schedules/{name}/backfill", "tenant", "backfill_schedule", name, PAST),
         Step("DELETE /v1/schedules/{name}", "tenant", "delete_schedule", name),
         Step("DELETE /v1/quarantines/{type}", "tenant", "lift_quarantine", "report.build"),
+        Step("PUT /v1/autoscale/{pool}", "operator", "set_autoscale", "medium", SCALE),
+        Step("PUT /v1/autoscale/{pool}/override", "operator", "override_autoscale", "medium", MORE),
+        Step(
+            "DELETE /v1/autoscale/{pool}/override", "operator", "end_autoscale_override", "medium"
+        ),
         Step("POST /v1/workers/{name}/drain", "operator", "drain_worker", worker),
         Step("DELETE /v1/keys/{id}", "operator", "revoke_key", key),
         Step("PUT /v1/events/settings", "tenant", "set_job_events", name, {"job_events": True}),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import START_MS, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.counts import NO_WORKER, Survey
+from fairway.core.backlog.counts import NO_WORKER, Expected, Survey
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.ids import PoolId, TenantId, TypeId
@@ -138,3 +138,28 @@ def test_before_the_first_worker_comes_nothing_could_run(
     after = Survey(is_before_workers=backlog.runnable.is_before_workers)
     exhaust(backlog.counts.surveying(after))
     assert not after.held
+
+
+@given(
+    arrivals,
+    st.sets(st.integers(1, 3)),
+    st.dictionaries(st.sampled_from(TENANTS), st.integers(0, 3)),
+)
+def test_what_could_start_is_neither_held_nor_beyond_a_cap(
+    plan: list[tuple[int, int, int, int, int]], paused: set[int], room: dict[int, int]
+) -> None:
+    backlog, jobs = backlog_of(plan)
+    holds = Holds([Hold(type=TypeId(type_)) for type_ in paused])
+    backlog.runnable.set_holds(holds)
+    expected = Expected(lambda pool, who: room.get(who, 100), lambda pool, type_: 1000 * type_)
+    found = Survey(holds, expected)
+    exhaust(backlog.counts.surveying(found))
+    free = [job for job in jobs if job.type not in paused]
+    for pool in POOLS:
+        mine = Counter(job.tenant for job in free if job.pool == pool)
+        could = {who: min(count, room.get(who, 100)) for who, count in mine.items()}
+        assert found.runnable.get(pool, 0) == sum(could.values())
+        heads = [job.id for job in free if job.pool == pool and could[job.tenant]]
+        oldest = min((int(one[:13].replace("-", ""), 16) for one in heads), default=float("inf"))
+        assert found.runnable_oldest_ms.get(pool, float("inf")) == oldest
+        assert found.runnable_us.get(pool, 0) <= 3000 * sum(could.values())

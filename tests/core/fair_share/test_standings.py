@@ -109,3 +109,14 @@ def test_nobody_stands_before_itself() -> None:
     assert share.standings.standing(TenantId(1), 9 * SECOND).ahead == 0
     share.wake(TenantId(2), 9 * SECOND)
     assert share.standings.standing(TenantId(1), 9 * SECOND).ahead == 1
+
+
+def test_the_room_below_a_cap() -> None:
+    share = pool(4, 1)
+    assert share.standings.room(TenantId(1)) > 1000
+    share.set_entitlement(TenantId(1), Entitlement(cap=2), 0)
+    share.set_entitlement(TenantId(2), Entitlement(cap=3), 0)
+    assert share.standings.room(TenantId(2)) == 3, "it has not been here yet"
+    assert share.standings.room(TenantId(1)) == 2
+    assert share.grant(1, always, 0)
+    assert share.standings.room(TenantId(1)) == 1

@@ -11,6 +11,7 @@ from fairway.core.insight import alarm_readings as of
 from fairway.core.insight.alarm_readings import (
     AlarmFacts,
     DiskRoom,
+    PoolAtMaximum,
     PoolWait,
     TenantDeaths,
     TenantPace,
@@ -68,6 +69,10 @@ EDGES: dict[str, tuple[AlarmFacts, AlarmFacts]] = {
     "WORKERS_LOST": (AlarmFacts(leases_lost=1), AlarmFacts(leases_lost=0)),
     "POOL_WITHOUT_WORKERS": (of_pool(queued=1, slots=0), of_pool(queued=9, slots=1)),
     "NO_WORKER_FOR_TYPE": (unserved(1), unserved(0)),
+    "AUTOSCALE_AT_MAXIMUM": (
+        AlarmFacts(at_maximum=(PoolAtMaximum("short", 1, 4),)),
+        AlarmFacts(at_maximum=(PoolAtMaximum("short", 0, 4),)),
+    ),
     "TENANT_OVER_BASELINE": (of_tenant(2001), of_tenant(2000)),
     "DISK_LOW": (AlarmFacts(disk=DiskRoom(14, 100)), AlarmFacts(disk=DiskRoom(16, 100))),
     "DISK_NEARLY_FULL": (AlarmFacts(disk=DiskRoom(4, 100)), AlarmFacts(disk=DiskRoom(6, 100))),

@@ -46,6 +46,7 @@ class WorkerWishes:
 
     words: tuple[str, ...] = ()  # flags of `fairway worker`
     reloads: bool = False  # start them again when their sources change
+    scales: bool = False  # as many as the autoscaler wants
 
 
 class Stops(NamedTuple):
@@ -108,8 +109,9 @@ class Companions:
         if self._wishes.reloads:
             grace_seconds = min(grace_seconds, RELOAD_GRACE_SECONDS)
         flags = ("--grace", str(grace_seconds), *self._wishes.words)
+        command = "fleet" if self._wishes.scales else "worker"
         for target in targets:
-            words = ("fairway", "worker", target, *flags)
+            words = ("fairway", command, target, *flags)
             sources = Sources(folder_of(target)) if self._wishes.reloads else None
             self._add(self._keep(words, self._environment(keys), sources), " ".join(words))
             self._add(self._sync(target), f"schedules of {target}")

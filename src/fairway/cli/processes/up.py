@@ -57,6 +57,7 @@ def up(
     pool: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     slots: int | None = None,
     reload: Annotated[bool, Parameter(negative="")] = False,
+    autoscale: Annotated[bool, Parameter(negative="")] = False,
     log_level: LevelName | None = None,
     log_format: FormatName | None = None,
 ) -> int:
@@ -84,6 +85,9 @@ def up(
         Slots of each worker in each pool that was named without a number.
     reload
         Start workers again when the Python files beside their app change.
+    autoscale
+        Start and end workers of each pool as they are needed, one for each processor at most
+        unless `fairway autoscale set` says otherwise.
     log_level
         The least that is logged, by server, workers and jobs (default info).
     log_format
@@ -92,7 +96,7 @@ def up(
     behind = tuple(word for word in pool or () if ":" in word)  # no pool has a colon
     apps, programs = (*targets, *behind) if worker else (), beside or ()
     pools = [word for word in pool or () if word not in behind]
-    wishes = worker_wishes(pools, slots, reload)
+    wishes = worker_wishes(pools, slots, reload, scales=autoscale)
     outlive_readers()
     log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
@@ -100,12 +104,14 @@ def up(
     return uvloop.run(_main(apps, programs, settings, wishes))
 
 
-def worker_wishes(pools: list[str], slots: int | None, reloads: bool) -> WorkerWishes:
+def worker_wishes(
+    pools: list[str], slots: int | None, reloads: bool, *, scales: bool = False
+) -> WorkerWishes:
     """Said once, to every worker; a slip is better said before anything is started."""
     parse_pools(pools, slots)
     words = [word for pool in pools for word in ("--pool", pool)]
     words += [] if slots is None else ["--slots", str(slots)]
-    return WorkerWishes(tuple(words), reloads)
+    return WorkerWishes(tuple(words), reloads, scales)
 
 
 def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
@@ -153,6 +159,8 @@ async def _main(
                 return
             keys, are_new = await first_keys(platform, settings)
             page = await _dashboard(platform, settings, keys)
+            if wishes.scales:
+                await platform.insight.autoscaling.begin(os.cpu_count() or 1)
             _announce(settings, keys if are_new else None, page, (targets, beside))
             companions.start(targets, beside, keys)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappush, heapreplace
 from itertools import chain
+from typing import NamedTuple
 
 from fairway.core.backlog.holds import Holds
 from fairway.core.backlog.streams import Stream
@@ -19,15 +20,64 @@ DEEPEST_MAX = 200  # queues that are told by name
 STREAMS_IN_PASSING = 100
 NO_WORKER = "no_worker"  # why jobs wait whose type nobody runs
 TENANTS_NAMED_MAX = 3  # of those with such jobs, by pool
+UNCAPPED = 1 << 60
+
+
+class FreeStreams:
+    """Of one tenant in one pool: what nothing but slots and its cap keeps from starting."""
+
+    __slots__ = ("_run_us", "jobs", "oldest_ms", "ready", "streams")
+
+    def __init__(self) -> None:
+        self.streams = 0
+        self.ready = 0  # jobs at hand
+        self.jobs = 0  # so many at least
+        self.oldest_ms = math.inf
+        self._run_us = 0  # of one of each stream and of those at hand, together
+
+    def note(self, stream: Stream, run_us: int) -> None:
+        self.streams += 1
+        self.ready += len(stream.window)
+        self.jobs = self.ready
+        self._run_us += (len(stream.window) + 1) * run_us
+        if stream.window:
+            self.oldest_ms = min(self.oldest_ms, due_ms_of(stream.window[0]))
+
+    @property
+    def mean_us(self) -> int:
+        """Of a run; every stream counts as if one more of its jobs were at hand."""
+        return self._run_us // max(self.ready + self.streams, 1)
+
+
+class Expected(NamedTuple):
+    """What is known elsewhere of jobs that wait."""
+
+    room: Callable[[PoolId, TenantId], int]  # so many more of its jobs the tenant's cap lets run
+    run_us: Callable[[PoolId, TypeId], int]  # a run of this type
+
+
+UNKNOWN = Expected(lambda pool, tenant: UNCAPPED, lambda pool, type_: 0)
 
 
 class Survey:
     """What waits, by pool."""
 
-    def __init__(self, holds: Holds | None = None, *, is_before_workers: bool = False) -> None:
+    def __init__(
+        self,
+        holds: Holds | None = None,
+        expected: Expected = UNKNOWN,
+        *,
+        is_before_workers: bool = False,
+    ) -> None:
         self.holds = holds or Holds()  # whatever keeps jobs from starting
         # No worker has come yet: streams are made ready for all types, and nobody runs any.
         self.is_before_workers = is_before_workers
+        self._expected = expected
+        self._run_us: dict[tuple[PoolId, TypeId], int] = {}
+        # What could start if there were a slot: not held, parked or beyond its tenant's cap.
+        self.runnable: dict[PoolId, int] = defaultdict(int)
+        self.runnable_us: dict[PoolId, int] = defaultdict(int)  # slot-time of those
+        self.runnable_oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
         self.depth: dict[PoolId, int] = defaultdict(int)
         # at the head of a window
         self.oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
@@ -56,6 +106,21 @@ class Survey:
         if len(named) < TENANTS_NAMED_MAX:
             named.setdefault(blocked.key.tenant, blocked.type)
         return NO_WORKER
+
+    def run_us(self, pool: PoolId, type_: TypeId) -> int:
+        """Asked for once a survey, however many streams there are."""
+        key = pool, type_
+        if key not in self._run_us:
+            self._run_us[key] = self._expected.run_us(pool, type_)
+        return self._run_us[key]
+
+    def note_runnable(self, pool_tenant: tuple[PoolId, TenantId], free: FreeStreams) -> None:
+        pool, tenant = pool_tenant
+        jobs = min(free.jobs, self._expected.room(pool, tenant))
+        if jobs > 0:
+            self.runnable[pool] += jobs
+            self.runnable_us[pool] += jobs * free.mean_us
+            self.runnable_oldest_ms[pool] = min(self.runnable_oldest_ms[pool], free.oldest_ms)
 
     def note_held(self, pool: PoolId, streams: Mapping[str, int], jobs: int | None) -> None:
         """Streams of one backlog that wait, by why, and the jobs of all of them if that is known;
@@ -99,27 +164,33 @@ class BacklogCounts:
             return
         found.note(*pool_tenant, backlog)
         if backlog.ready or backlog.depth:
-            yield from self._survey_streams(pool_tenant[0], backlog, found)
+            yield from self._survey_streams(pool_tenant, backlog, found)
         else:
             yield 1
 
-    def _survey_streams(self, pool: PoolId, backlog: TenantBacklog, found: Survey) -> Iterator[int]:
+    def _survey_streams(
+        self, pool_tenant: tuple[PoolId, TenantId], backlog: TenantBacklog, found: Survey
+    ) -> Iterator[int]:
         """If all is at hand of the streams that may start, the others have the rest."""
-        oldest_ms, held = found.oldest_ms, dict[str, int]()
-        free, is_known = backlog.parked, backlog.crowd is None
+        pool, held, oldest_ms = pool_tenant[0], dict[str, int](), found.oldest_ms
+        is_known, free = backlog.crowd is None, FreeStreams()
         nobody_works = found.is_before_workers
         for stream in list(backlog.streams.values()):
             yield 1
             if stream.window and not nobody_works:
                 oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
             if not (stream.blocked or nobody_works):
-                free += len(stream.window)
+                free.note(stream, found.run_us(pool, stream.type))
                 is_known = is_known and not (stream.more or stream.reading)
             elif stream.more or stream.window:
                 reason = found.why(stream)
                 held[reason] = held.get(reason, 0) + 1
         if held:
-            found.note_held(pool, held, backlog.depth - free if is_known else None)
+            known = backlog.depth - backlog.parked - free.ready if is_known else None
+            found.note_held(pool, held, known)
+        elif free.streams and backlog.crowd is None:  # all that is in the store is theirs
+            free.jobs = max(backlog.depth - backlog.parked, free.ready)
+        found.note_runnable(pool_tenant, free)
 
     def oldest_ms(self, pool: PoolId, tenant: TenantId) -> int | None:
         """Since when the tenant's oldest job waits, of those at hand; None: none is, or its

@@ -12,7 +12,7 @@ from enum import StrEnum
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.history import Totals
-from fairway.core.fair_share.queue import ShareNode
+from fairway.core.fair_share.queue import UNCAPPED, ShareNode
 from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS
 from fairway.core.ids import TenantId, TypeId
 
@@ -48,7 +48,7 @@ class EstimateFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFacts:
+class ShareFacts:
     eligible: int
     guard_hits: int
     floor_grants: int
@@ -67,6 +67,14 @@ class ShareStandings:
     def running(self, tenant: TenantId) -> int:
         node = self._competitors.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
+
+    def room(self, tenant: TenantId) -> int:
+        """So many more of its jobs its cap lets run."""
+        node = self._competitors.nodes.get(tenant)
+        if node is not None:
+            return max(node.cap - node.running - node.uncharged_running, 0)
+        cap = self._competitors.entitlement_of(tenant).cap
+        return UNCAPPED if cap is None else cap
 
     @property
     def free_waiting(self) -> int:
@@ -125,9 +133,9 @@ class ShareStandings:
             runs_over=known.runs_over,
         )
 
-    def pool(self) -> PoolFacts:
+    def pool(self) -> ShareFacts:
         competitors = self._competitors
-        return PoolFacts(
+        return ShareFacts(
             eligible=competitors.paid.eligible
             - competitors.group.eligible
             + competitors.free.eligible,

@@ -56,6 +56,14 @@ class DiskRoom(NamedTuple):
     total_bytes: int
 
 
+class PoolAtMaximum(NamedTuple):
+    """A pool whose workers are counted by the autoscaler."""
+
+    name: str
+    short_of: int  # workers that it needs beyond its maximum
+    maximum_workers: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmFacts:
     """What was seen in one look, over all that this server answers for."""
@@ -73,6 +81,7 @@ class AlarmFacts:
     leases_lost: int | None = None  # within the last `LOST_WINDOW_SECONDS`
     tenants: tuple[TenantPace, ...] | None = None
     disk: DiskRoom | None = None
+    at_maximum: tuple[PoolAtMaximum, ...] | None = None
 
 
 class AlarmReading(NamedTuple):
@@ -214,6 +223,20 @@ def disk(facts: AlarmFacts) -> Readings | None:
     free, total = facts.disk
     text = f"{free >> 20} MB are free of {total >> 20} MB on the disk of the data folder."
     return {DISK: AlarmReading(1 - free / total, text)}
+
+
+def autoscale(facts: AlarmFacts) -> Readings | None:
+    if facts.at_maximum is None:
+        return None
+    return {f"pool {pool.name}": _short(pool) for pool in facts.at_maximum}
+
+
+def _short(pool: PoolAtMaximum) -> AlarmReading:
+    text = (
+        f"The pool {pool.name} has its maximum of {_many(pool.maximum_workers, 'worker')} and needs"
+        f" {pool.short_of} more."
+    )
+    return AlarmReading(pool.short_of, text)
 
 
 def _many(count: int, what: str) -> str:

@@ -70,6 +70,10 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
         " and on (pool) sum by (pool) (fairway_worker_slots) > 0",
         "{{ $value }} jobs wait in the pool {{ $labels.pool }} whose type no worker runs.",
     ),
+    "AUTOSCALE_AT_MAXIMUM": (
+        "max by (pool) (fairway_autoscale_short_of_workers) > {threshold:g}",
+        "The pool {{ $labels.pool }} needs {{ $value }} workers beyond its maximum.",
+    ),
     "TENANT_OVER_BASELINE": (
         "max(fairway_tenants_over_baseline) > 0",
         "Tenants over {threshold:g} times their usual hour: {{ $value }}; GET /v1/alarms names"

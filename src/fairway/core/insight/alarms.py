@@ -157,6 +157,18 @@ ALARMS = (
         link="/ui/jobs?state=queued",
     ),
     Alarm(
+        name="AUTOSCALE_AT_MAXIMUM",
+        severity="warning",
+        threshold=0.0,
+        hold_seconds=60,
+        clear_seconds=60,
+        read=of.autoscale,
+        means="A pool has as many workers as it may have, and needs more.",
+        runbook="`fairway autoscale decisions` says why; allow more with `fairway autoscale set"
+        " POOL maximum_workers=N`, or hold back who floods it. Nothing is spilt into other pools.",
+        link="/ui/workers",
+    ),
+    Alarm(
         name="TENANT_OVER_BASELINE",
         severity="warning",
         threshold=TENANT_TIMES,

@@ -28,6 +28,13 @@ class Look(NamedTuple):
             return None
         return max(self.unix_ms - round(oldest_ms), 0)
 
+    def runnable_age_ms(self, pool: PoolId) -> int:
+        """Of the oldest that could start if there were a slot; 0: none could."""
+        oldest_ms = self.waiting.runnable_oldest_ms.get(pool)
+        if oldest_ms is None or isinf(oldest_ms):
+            return 0
+        return max(self.unix_ms - round(oldest_ms), 0)
+
     def held(self, pool: PoolId) -> HeldCounts:
         """By what people do about it; whatever else holds jobs back is a throttle."""
         counts = dict.fromkeys(HeldCounts.__struct_fields__, 0)

@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.insight.buckets import merged
+from fairway.core.insight.fleet_load import FleetLoad, joined_loads
 
 RATES = ("accepted", "started", "ended", "failed", "retried", "dead")
 TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
@@ -57,6 +58,7 @@ class PoolSight(Struct, frozen=True, kw_only=True):
     falling: float | None = None  # jobs a second by which its queue gets shorter
     pickup: list[int] = []
     whole: list[int] = []
+    load: FleetLoad = FleetLoad()
 
 
 class ShareSight(Struct, frozen=True, kw_only=True):
@@ -200,6 +202,7 @@ def _pool(parts: Sequence[PoolSight]) -> PoolSight:
         falling=sum(falls) if falls else None,
         pickup=merged(part.pickup for part in parts),
         whole=merged(part.whole for part in parts),
+        load=joined_loads([part.load for part in parts]),
     )
 
 

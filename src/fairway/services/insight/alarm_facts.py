@@ -51,6 +51,7 @@ class AlarmFactsReader:
     ) -> None:
         self._database = database
         self._board, self._shard_count = insight.board, insight.shard_count
+        self._autoscaling = insight.autoscaling
         self._directory = directory
         self._metrics = metrics
         self._clock = store_clock
@@ -69,6 +70,7 @@ class AlarmFactsReader:
             shards_total=self._shard_count,
             tenants=None if owned is None else self._paces,
             disk=disk,
+            at_maximum=self._autoscaling.at_maximum(),
         )
         self._tell(facts)
         return facts

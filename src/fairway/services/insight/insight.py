@@ -6,6 +6,8 @@ from fairway.core.insight.health import Health, health_of
 from fairway.core.insight.sight import ServerSight
 from fairway.runtime.loops import Step
 from fairway.runtime.telemetry import Metrics
+from fairway.services.autoscale.autoscaler import Autoscaler
+from fairway.services.autoscale.autoscaling import Autoscaling
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.insight.board import Board
@@ -38,10 +40,17 @@ class Insight:
             database, directory, metrics, self._observer, store_clock, server
         )
         self.history = HistoryReader(database)
+        autoscaler = Autoscaler(
+            database, dispatcher, lambda: self.board.seen, store_clock, metrics, shard_count
+        )
+        self.autoscaling = Autoscaling(
+            database, directory, store_clock, autoscaler, directory.audit_log
+        )
         self.tenants = TenantView(dispatcher, self._observer, self.board, self.minutes, store_clock)
 
     def health(self, seen: ServerSight) -> Health:
         return health_of(seen, self.shard_count)
 
     def steps(self) -> dict[str, Step]:
-        return {"insight": self.board.run_once, "minutes": self.minutes.run_once}
+        own = {"insight": self.board.run_once, "minutes": self.minutes.run_once}
+        return own | self.autoscaling.steps()

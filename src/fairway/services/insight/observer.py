@@ -31,6 +31,7 @@ from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, value_of
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
+from fairway.services.insight.fleet_look import FleetLook
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import Session
 from fairway.services.store_clock import StoreClock
@@ -53,6 +54,7 @@ class Observer:
         self._metrics = metrics
         self._clock = store_clock
         self._rates = RateWindow()
+        self._fleet = FleetLook(dispatcher)
         self._lost = RecentGrowth(LOST_WINDOW_SECONDS)
         self._deaths = RecentDeaths()
         self._active: list[tuple[TenantId, PoolId]] = []
@@ -71,6 +73,7 @@ class Observer:
     async def look(self, look: Look) -> None:
         counted, queued = self._metrics.activity.pools, look.waiting.depth
         self._rates.note(counted, queued, self._clock.now_us())
+        self._fleet.look(self._clock.now_us())
         pools = list(self._dispatcher.pools.by_name.values())
         shares = await self._shares(look)
         sessions = [one for one in self._dispatcher.all_sessions() if one.greeted]
@@ -101,6 +104,7 @@ class Observer:
         number = pool.number
         rates, falling, pickup, whole = self._rates.of(number)
         held = look.held(number)
+        unserved_ms = self._unserved_ms(number, held.no_worker, look.unix_ms)
         return PoolSight(
             name=pool.name,
             queued=look.waiting.depth.get(number, 0),
@@ -109,12 +113,13 @@ class Observer:
             slo_seconds=pool.pickup_target_seconds,
             oldest_ms=look.oldest_age_ms(number),
             held=held,
-            no_worker_ms=self._unserved_ms(number, held.no_worker, look.unix_ms),
+            no_worker_ms=unserved_ms,
             no_worker_types=self._type_names(look.waiting.unserved.get(number, {})),
             rates=rates,
             falling=falling,
             pickup=pickup,
             whole=whole,
+            load=self._fleet.load_of(pool, look, unserved_ms),
         )
 
     def _unserved_ms(self, pool: PoolId, jobs: int, now_ms: int) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from fairway.core.backlog.counts import Survey
-from fairway.core.ids import PoolId
+from fairway.core.backlog.counts import Expected, Survey
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.insight.look import Look
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_parts, step_by_step
@@ -56,9 +56,18 @@ class Gauges:
 
     async def _survey(self) -> Survey:
         windows = self._dispatcher.windows()
-        found = Survey(self._dispatcher.holds(), is_before_workers=windows.is_before_workers)
+        expected = Expected(self._room, self._run_us)
+        found = Survey(
+            self._dispatcher.holds(), expected, is_before_workers=windows.is_before_workers
+        )
         await step_by_step(windows.surveying(found))
         return found
+
+    def _room(self, pool: PoolId, tenant: TenantId) -> int:
+        return self._dispatcher.share_of(pool).room(tenant)
+
+    def _run_us(self, pool: PoolId, type_: TypeId) -> int:
+        return self._dispatcher.share_of(pool).estimate(type_).mean_us
 
     async def _restraints(self) -> dict[str, int]:
         found = dict.fromkeys(RESTRAINTS, 0)

@@ -67,7 +67,7 @@ class Directory:
         audit_log: AuditLog = USUAL_LOG,
     ) -> None:
         self._database = database
-        self._audit_log = audit_log
+        self.audit_log = audit_log
         self.guesses = guesses
         self.pools = pools
         self._on_tenant = on_tenant  # who is new here, or has other terms
@@ -267,7 +267,7 @@ class Directory:
             tenant = await store.add_tenant(connection, name, settings)
             if tenant is not None:
                 act = Act("add_tenant", name, tenant.id, after=_own(settings))
-                await self._audit_log.add(connection, actor, act)
+                await self.audit_log.add(connection, actor, act)
         if tenant is not None:
             self._learn_tenant(tenant)
         return tenant
@@ -296,7 +296,7 @@ class Directory:
                 return None
             before, after = map(_fields, changed)
             act = Act("change_tenant", name, self.tenant_ids.get(name), before, after)
-            await self._audit_log.add(connection, actor, act)
+            await self.audit_log.add(connection, actor, act)
         await self.refresh()
         return self.tenants[self.tenant_ids[name]]
 
@@ -310,7 +310,7 @@ class Directory:
             await tiers.put_tier(connection, tier)
             before = known.get(tier.name, {})
             act = Act("put_tier", tier.name, before=before, after=tier._asdict())
-            await self._audit_log.add(connection, actor, act)
+            await self.audit_log.add(connection, actor, act)
         await self.refresh()
 
     async def _check_tier(self, connection: Connection, name: str) -> None:
@@ -330,7 +330,7 @@ class Directory:
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await store.add_key(connection, _row(key, tenant, wish), wish.expires_at)
             act = Act("add_key", key.id, tenant, after=self._said_key(key, tenant, wish))
-            await self._audit_log.add(connection, actor, act)
+            await self.audit_log.add(connection, actor, act)
 
     async def rotate_key(
         self, old: str, new: Callable[[str], ApiKey], overlap: timedelta, actor: Actor = PLATFORM
@@ -349,7 +349,7 @@ class Directory:
             before = {"id": old, "old_key_ends_at": facts.expires_at}
             after = {"id": key.id, "old_key_ends_at": ends_at}
             act = Act("rotate_key", key.id, facts.tenant, before, after)
-            await self._audit_log.add(connection, actor, act)
+            await self.audit_log.add(connection, actor, act)
         return key, facts
 
     def _said_key(self, key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> dict[str, Any]:
@@ -368,7 +368,7 @@ class Directory:
                 whose = None if facts is None else facts.tenant
                 before = {"is_valid": facts is not None, "name": facts.name if facts else ""}
                 act = Act("revoke_key", key_id, whose, before, before | {"is_valid": False})
-                await self._audit_log.add(connection, actor, act)
+                await self.audit_log.add(connection, actor, act)
         await self._forget_keys({key_id})
         return was_valid
 

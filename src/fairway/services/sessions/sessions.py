@@ -84,6 +84,7 @@ class Session:
         "hellos",
         "in_use",
         "is_claimed",
+        "is_closed",
         "key",
         "labels",
         "leases",
@@ -140,6 +141,7 @@ class Session:
         self.hello_number = 0  # of the newest call with a hello
         self.draining = False
         self.drain_asked = False  # by an operator
+        self.is_closed = False  # it gets no more jobs: it is to be spared once it is idle
         self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
         self.held: Place | None = None
@@ -193,7 +195,7 @@ class Session:
 
     def free(self, pool: PoolId) -> int:
         """For new leases; what it says has ended has no slot, and counts until it is reported."""
-        if self.draining:
+        if self.draining or self.is_closed:
             return 0
         free = self.slots.get(pool, 0) - self.in_use.get(pool, 0)
         return min(free, self.leases_max - len(self.leases))
@@ -272,6 +274,10 @@ class Session:
     def drain(self, *, is_draining: bool = True) -> None:
         """While it drains it is given nothing."""
         self.draining = is_draining
+
+    def close(self, *, is_closed: bool = True) -> None:
+        """While it is closed it is given nothing; what it runs, runs on."""
+        self.is_closed = is_closed
 
     def ask_to_drain(self) -> None:
         """An operator wants it to end when what it runs is over."""

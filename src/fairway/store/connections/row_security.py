@@ -70,6 +70,8 @@ TABLES = tuple(
             *TENANTS_MAY,
             "alarm_history",
             "api_keys",
+            "autoscale_decisions",
+            "autoscale_pools",
             "billing_shards",
             "cluster",
             "fair_share",

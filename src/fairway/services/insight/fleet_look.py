@@ -1,0 +1,72 @@
+"""The workers of each pool as this server hears them: who is busy, and who has been idle how long.
+
+A session does not note when it ran its last job, for that would cost something with every job: who
+is seen without a lease, and was not woken since, has been idle since it was first seen so.
+"""
+
+from __future__ import annotations
+
+from fairway.core.ids import PoolId
+from fairway.core.insight.fleet_load import FleetLoad, SpareWorker, told
+from fairway.core.insight.look import Look
+from fairway.core.pools import Pool
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.sessions.sessions import Session
+
+
+class FleetLook:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._idle_since_us: dict[str, int] = {}  # session → when it was first seen idle
+        self._serving: dict[PoolId, list[Session]] = {}
+        self._now_us = 0
+
+    def look(self, now_us: int) -> None:
+        """At the sessions, once for all pools."""
+        serving: dict[PoolId, list[Session]] = {}
+        idle: dict[str, int] = {}
+        for session in self._dispatcher.all_sessions():
+            if not _counts(session):
+                continue
+            if not session.leases:
+                since_us = self._idle_since_us.get(session.key, now_us)
+                idle[session.key] = max(since_us, session.woken_us)
+            for pool, slots in session.slots.items():
+                if slots > 0:
+                    serving.setdefault(pool, []).append(session)
+        self._idle_since_us, self._serving, self._now_us = idle, serving, now_us
+
+    def load_of(self, pool: Pool, look: Look, unserved_ms: int) -> FleetLoad:
+        """While nobody serves the pool, jobs that no worker runs are those that could run."""
+        number, waiting = pool.number, look.waiting
+        sessions = self._serving.get(number, [])
+        jobs, slot_us = waiting.runnable.get(number, 0), waiting.runnable_us.get(number, 0)
+        oldest_ms = look.runnable_age_ms(number)
+        if not sessions and (unserved := look.held(number).no_worker):
+            jobs, slot_us = unserved, round(unserved * pool.estimate_seconds * 1e6)
+            oldest_ms = unserved_ms
+        return FleetLoad(
+            workers=len(sessions),
+            busy_workers=sum(bool(one.leases) for one in sessions),
+            slots=sum(one.slots[number] for one in sessions),
+            busy_slots=sum(one.in_use.get(number, 0) for one in sessions),
+            runnable=jobs,
+            runnable_ms=slot_us // 1000,
+            oldest_ms=oldest_ms,
+            spare=told(map(self._spare, sessions)),
+        )
+
+    def _spare(self, session: Session) -> SpareWorker:
+        since_us = self._idle_since_us.get(session.key, self._now_us)
+        return SpareWorker(
+            name=session.worker,
+            busy=len(session.leases),
+            idle_ms=max(self._now_us - since_us, 0) // 1000,
+            closed=session.is_closed,
+        )
+
+
+def _counts(session: Session) -> bool:
+    """It serves everybody, and stays."""
+    is_shared = session.tenant is None and session.only_tenants is None
+    return session.greeted and is_shared and not (session.draining or session.drain_asked)
