@@ -137,6 +137,12 @@ class Settings:
     uploads."""
     term_seconds: float = 3.0
     """An owner silent for this long has lost its shards."""
+    owns_shards: bool = True
+    """`false`: this server accepts, answers and passes on, and decides nothing about what runs.
+    When nobody has owned a shard for `FAIRWAY_DEGRADED_AFTER_SECONDS` it stands in: see
+    [degraded mode](OPERATING.md#degraded-mode)."""
+    degraded_after_seconds: float = 60.0
+    """So long a server that does not own waits for one that does, before it stands in."""
     adoption_seconds: float = 1.0
     """So long a new owner waits for workers to say what they run."""
     lease_seconds: dict[str, float] = field(default_factory=dict)

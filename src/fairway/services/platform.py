@@ -31,6 +31,7 @@ from fairway.services.billing.billing import Billing, BillingPorts
 from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
+from fairway.services.dispatch.pulls import Pulls
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import EventPorts, Events
@@ -511,6 +512,7 @@ class Platform:
             "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
+            "pulls": Pulls(database, dispatcher, self.store_clock, self.metrics).run_once,
             "sweeper": BacklogReconciler(database, dispatcher, self.ownership).run_once,
             "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,

@@ -12,7 +12,7 @@ from enum import StrEnum
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.history import Totals
-from fairway.core.fair_share.queue import ShareNode
+from fairway.core.fair_share.queue import UNCAPPED, ShareNode
 from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS
 from fairway.core.ids import TenantId, TypeId
 
@@ -67,6 +67,11 @@ class ShareStandings:
     def running(self, tenant: TenantId) -> int:
         node = self._competitors.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
+
+    def room(self, tenant: TenantId) -> int:
+        """How many more of its jobs its cap lets run."""
+        cap = self._competitors.entitlement_of(tenant).cap
+        return UNCAPPED if cap is None else max(cap - self.running(tenant), 0)
 
     @property
     def free_waiting(self) -> int:
