@@ -258,9 +258,7 @@ class Platform:
 
     def _join_submitting(self) -> None:
         """Where jobs come in."""
-        self.admission = Admission(
-            self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
-        )
+        self.admission = Admission(self.dispatcher, self.instruments, self.settings)
         self.hints = Hints()
         self.events = Events(
             self.database,
@@ -503,6 +501,7 @@ class Platform:
         janitor = Janitor(database, dispatcher, objects, self.store_clock, days)
         return {
             "store watch": self.store_watch.run_once,
+            "disk reserve": self.admission.disk_reserve.run_once,
             "ownership": self.ownership.run_once,
             **self._key_steps(),
             "registry": self.registry.run_once,
