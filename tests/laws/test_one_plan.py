@@ -158,7 +158,6 @@ OWN: Values = {
     "read_streams": STREAMS_ASKED,
     "read_streams_by_bytes": STREAMS_ASKED,
     "pull_jobs": STREAMS_ASKED,
-    "pull_heads": {"pool": 1, "tenant": -1, "per_tenant": 16},
 }  # fmt: skip
 
 

@@ -16,7 +16,13 @@ from fairway.runtime.telemetry import logger
 log = logger("disk")
 
 REST_SECONDS = 1.0
-RETRY_AFTER_SECONDS = 30  # somebody makes room, or old jobs are dropped: both take a while
+
+
+class DiskFull(Unavailable):
+    """No more jobs for now: somebody makes room, or old ones are dropped, and both take a while."""
+
+    code = "DISK_FULL"
+    retry_after_seconds: float = 30
 
 
 class DiskReserve:
@@ -44,13 +50,10 @@ class DiskReserve:
     def check(self) -> None:
         """Before a job is let in."""
         if self._is_low:
-            refusal = Unavailable(
+            raise DiskFull(
                 "The disk of the database is nearly full. What was accepted runs on; new jobs are"
-                " accepted when there is room again.",
-                code="DISK_FULL",
+                " accepted when there is room again."
             )
-            refusal.retry_after_seconds = RETRY_AFTER_SECONDS
-            raise refusal
 
 
 def _free_bytes(folder: Path) -> int | None:

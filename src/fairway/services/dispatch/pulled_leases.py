@@ -33,7 +33,7 @@ class Wanting(NamedTuple):
     """Workers that may be given the same, with what they can take."""
 
     taker: Taker
-    slots: deque[Session]  # one for each free slot, in turn
+    places: deque[Session]  # one for each free slot, in turn
 
 
 class PulledLeases:
@@ -126,11 +126,11 @@ def _free(session: Session, pool: PoolId) -> int:
 
 def _together(kind: Kind, sessions: list[Session], pool: PoolId) -> Wanting:
     types, tenant, only = kind
-    left, slots = deque((one, _free(one, pool)) for one in sessions), deque[Session]()
+    left, places = deque((one, _free(one, pool)) for one in sessions), deque[Session]()
     while left:  # a slot of each in turn: work is spread over workers
         session, free = left.popleft()
-        slots.append(session)
+        places.append(session)
         if free > 1:
             left.append((session, free - 1))
     tenants = only if tenant is None else frozenset((tenant,))
-    return Wanting(Taker(types, tenants, len(slots)), slots)
+    return Wanting(Taker(types, tenants, len(places)), places)

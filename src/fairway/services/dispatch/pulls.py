@@ -104,7 +104,7 @@ class Pulls:
     ) -> list[Lease]:
         dealt = deal(jobs, [one.taker for one in wanting], rooms)
         new = partial(self._leases.new, term=term)
-        return [new(wanting[number].slots.popleft(), job) for job, number in dealt]
+        return [new(wanting[number].places.popleft(), job) for job, number in dealt]
 
     async def _write(
         self, connection: Connection, shard: ShardId, term: Term, leases: Sequence[Lease]
