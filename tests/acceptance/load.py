@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 
@@ -19,6 +19,14 @@ CALL_SECONDS_MAX = 3.0
 def seconds_of_run(dice: random.Random) -> float:
     """Most runs are a moment; some outlive the lazy write, and some a whole second."""
     return dice.choice((0.0, 0.0, 0.02, 0.15, 0.3, 1.0))
+
+
+class Sent(NamedTuple):
+    """One call: when it ended, how long it took, and its status or error."""
+
+    at: float
+    seconds: float
+    answer: str
 
 
 class Load:
@@ -48,6 +56,8 @@ class Load:
         self.accepted_at: list[float] = []
         self.answers: Counter[str] = Counter()
         self.longest_seconds = 0.0  # the longest that any call took to be answered or refused
+        self.calls: list[Sent] = []
+        self.without_retry_after = 0  # answers 503 that do not say when to come again
 
     async def __aenter__(self) -> Load:
         self._tasks = [asyncio.create_task(self._client(n)) for n in range(self._clients)]
@@ -93,13 +103,19 @@ class Load:
         self, http: httpx2.AsyncClient, url: str, body: dict[str, Any], key: dict[str, str]
     ) -> httpx2.Response | None:
         began = time.monotonic()
+        answer = ""
         try:
             reply = await http.post(f"{url}/v1/jobs", json=body, headers=key)
+            answer = str(reply.status_code)
         except httpx2.HTTPError as error:
-            self.answers[type(error).__name__] += 1
+            answer = type(error).__name__
             return None
         finally:
-            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
-        self.answers[str(reply.status_code)] += 1
+            seconds = time.monotonic() - began
+            self.longest_seconds = max(self.longest_seconds, seconds)
+            self.answers[answer] += 1
+            self.calls.append(Sent(time.time(), seconds, answer))
+        if reply.status_code == 503 and "retry-after" not in reply.headers:
+            self.without_retry_after += 1
         assert reply.status_code in (202, 500, 502, 503), (reply.status_code, reply.text)
         return reply

@@ -69,4 +69,5 @@ FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": 
 OWN_VALUES: dict[str, dict[str, Any]] = {
     "streams_with_work": FROM_THE_START,
     "next_queued": FROM_THE_START | {"limit": BATCH},
+    "pull_heads": {"pool": 1, "tenant": -1, "per_tenant": 16, "limit": BATCH},
 }

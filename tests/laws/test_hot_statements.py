@@ -30,6 +30,7 @@ FOR_ALL = {
     # An owner takes a shard over: what is queued, runs or is owed, whoever's it is.
     "streams_with_work": "which streams have work, to fill the window",
     "next_queued": "the same, where streams are shallow",
+    "pull_heads": "the same in degraded mode; jobs are pulled by name",
     "count_queued": "how deep the queues are, once after a take-over",
     "read_running": "which leases are written, once after a take-over",
     "read_debts": "what tenants owe each other in the fair share",

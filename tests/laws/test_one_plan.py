@@ -43,7 +43,8 @@ HOT = [
     "read_ends",
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
-    "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
+    "next_queued", "pull_heads", "pull_jobs", "due_bunches", "end_refused", "next_second",
+    "passed_last_moments",
     "jobs_ahead", "read_running", "read_members", "release", "give_up",
     "claim_unique", "lock_waiting",
 ]  # fmt: skip
@@ -156,6 +157,7 @@ OWN: Values = {
     },
     "read_streams": STREAMS_ASKED,
     "read_streams_by_bytes": STREAMS_ASKED,
+    "pull_jobs": STREAMS_ASKED,
 }  # fmt: skip
 
 

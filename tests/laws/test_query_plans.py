@@ -127,8 +127,8 @@ BY_BATCH = [
 BY_ID = ["cancel_waiting", "reschedule"]
 IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
-READS = ["read_streams", "read_streams_by_bytes"]
-WALKED = ["streams_with_work", "next_queued"]
+READS = ["read_streams", "read_streams_by_bytes", "pull_jobs"]
+WALKED = ["streams_with_work", "next_queued", "pull_heads"]
 BY_SHARD = ["jobs_ahead", "read_running", *WALKED, *READS, *TIMED]
 ASIDE = [
     "write_debts",

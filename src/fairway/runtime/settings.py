@@ -119,7 +119,10 @@ class Settings:
     """Larger payloads and results go to object storage."""
     upload_bytes_max: int = 1 << 30
     """Of one upload."""
-    store_wait_seconds: float = 3.0
+    disk_reserve_bytes: int = 512 << 20
+    """Room on the disk of the embedded PostgreSQL that is kept for what was accepted: with less,
+    new jobs hear 503 `DISK_FULL`, and what is there runs on."""
+    store_wait_seconds: float = 0.9
     """Somebody who asks waits this long for PostgreSQL, then hears 503 with `Retry-After`."""
     results_waiting_bytes_max: int = 256 << 20
     """Large results on their way to object storage, in memory; of one tenant a fourth. What finds
@@ -137,6 +140,12 @@ class Settings:
     uploads."""
     term_seconds: float = 3.0
     """An owner silent for this long has lost its shards."""
+    owns_shards: bool = True
+    """`false`: this server accepts, answers and passes on, and decides nothing about what runs.
+    When nobody has owned a shard for `FAIRWAY_DEGRADED_AFTER_SECONDS` it stands in: see
+    [degraded mode](OPERATING.md#degraded-mode)."""
+    degraded_after_seconds: float = 60.0
+    """So long a server that does not own waits for one that does, before it stands in."""
     adoption_seconds: float = 1.0
     """So long a new owner waits for workers to say what they run."""
     lease_seconds: dict[str, float] = field(default_factory=dict)

@@ -284,6 +284,9 @@ class Metrics:
         self.pool_slo = Gauge(
             "fairway_pool_slo_seconds", "How soon a job of the pool should start.", ["pool"], **r
         )
+        self.degraded = Gauge(
+            "fairway_degraded", "Shards for whose owner this server stands in.", **r
+        )
         self.shards_total = Gauge(
             "fairway_shards", "Shards that there are, whoever owns them.", **r
         )

@@ -31,6 +31,7 @@ from fairway.services.billing.billing import Billing, BillingPorts
 from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
+from fairway.services.dispatch.pulls import Pulls
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import EventPorts, Events
@@ -255,9 +256,7 @@ class Platform:
 
     def _join_submitting(self) -> None:
         """Where jobs come in."""
-        self.admission = Admission(
-            self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
-        )
+        self.admission = Admission(self.dispatcher, self.instruments, self.settings)
         self.hints = Hints()
         self.events = Events(
             self.database,
@@ -500,6 +499,7 @@ class Platform:
         janitor = Janitor(database, dispatcher, objects, self.store_clock, days)
         return {
             "store watch": self.store_watch.run_once,
+            "disk reserve": self.admission.disk_reserve.run_once,
             "ownership": self.ownership.run_once,
             **self._key_steps(),
             "registry": self.registry.run_once,
@@ -509,6 +509,7 @@ class Platform:
             "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
+            "pulls": Pulls(database, dispatcher, self.store_clock, self.metrics).run_once,
             "sweeper": BacklogReconciler(database, dispatcher, self.ownership).run_once,
             "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from fairway.core.backlog.pulls import Ask
 from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, ShardId, TenantId, TypeId
@@ -26,6 +27,8 @@ COUNT_SLICE = 50_000  # rows; some tens of milliseconds
 
 PAYLOAD = 6  # its place in a row of `read_streams`
 HEAD = 5  # the place of a stream's first job, after its key
+PULL_STREAMS = 256  # of a look in degraded mode
+PULL_STREAMS_PER_TENANT = 16
 SHALLOW_ROWS = 8  # for so many rows of a stream, or fewer, reading them is cheaper than a probe
 
 
@@ -125,6 +128,30 @@ async def jobs_ahead(
         connection, _SQL["jobs_ahead"], shard=shard, id=job, limit=limit, **key._asdict()
     )
     return ahead
+
+
+async def pull_heads(
+    connection: Connection, shard: ShardId, pool: PoolId, after: TenantId
+) -> list[StreamKey]:
+    """Streams with work of a pool's tenants after one; fewer than `PULL_STREAMS`: of the last."""
+    rows = await fetch(
+        connection,
+        _SQL["pull_heads"],
+        shard=shard,
+        pool=pool,
+        tenant=after,
+        per_tenant=PULL_STREAMS_PER_TENANT,
+        limit=PULL_STREAMS,
+    )
+    return [StreamKey._make(row) for row in rows if row["pool"] == pool]
+
+
+async def pull_jobs(connection: Connection, shard: ShardId, asks: Sequence[Ask]) -> list[QueuedJob]:
+    """The first jobs of these streams, locked until the transaction ends."""
+    of_keys = ("tenants", "pools", "types", "priorities", "lanes")
+    wishes = columns([(*ask.key, ask.limit) for ask in asks], *of_keys, "limits")
+    rows = await fetch(connection, _SQL["pull_jobs"], shard=shard, **wishes)
+    return [QueuedJob(*row) for row in rows]
 
 
 class QueuedCount(NamedTuple):

@@ -60,6 +60,31 @@ async def claim_shards(
     return {row["shard"]: Claim(row["term"], row["was_handed_over"]) for row in rows}
 
 
+async def unowned_shards(connection: Connection) -> list[ShardId]:
+    """Shards without an owner, be it that somebody stands in for one."""
+    return [row["shard"] for row in await fetch(connection, _SQL["unowned_shards"])]
+
+
+async def stand_in(
+    connection: Connection,
+    owner: str,
+    owner_url: str,
+    term_seconds: float,
+    wanted: Collection[ShardId],
+) -> dict[ShardId, Term]:
+    """Take those that nobody has, in degraded mode: an owner takes them from us at any time."""
+    rows = await fetch(
+        connection,
+        _SQL["stand_in"],
+        owner=owner,
+        owner_url=owner_url,
+        wanted=list(wanted),
+        term_time=timedelta(seconds=term_seconds),
+        channel=CHANNEL,
+    )
+    return {row["shard"]: row["term"] for row in rows}
+
+
 async def renew_shards(
     connection: Connection, held: dict[ShardId, Term], term_seconds: float
 ) -> dict[ShardId, Term]:

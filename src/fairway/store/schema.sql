@@ -146,6 +146,7 @@ CREATE TABLE shards (
     owner        text        NOT NULL DEFAULT '',
     owner_url    text        NOT NULL DEFAULT '',
     expires_at   timestamptz NOT NULL DEFAULT '-infinity',
+    degraded_term bigint     NOT NULL DEFAULT 0,          -- while it is the term, somebody stands in for an owner
     CONSTRAINT shards_term UNIQUE (shard, term)
 );
 

@@ -228,6 +228,10 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
         bool, doc("Call again at once: there may be more leases for the free slots.")
     ] = False
     beat_ms: Annotated[int, doc("Call again at least this often.")] = 3000
+    degraded: Annotated[
+        bool,
+        doc("No server owns the jobs: these come from the store in turn, without fair shares."),
+    ] = False
     refused_types: Annotated[
         list[str],
         doc(

@@ -13,6 +13,7 @@ from fairway.core.run.lease import (
     StoredLease,
     judge_naming,
     may_adopt,
+    may_judge_silence,
     next_epoch,
     standing_of,
     term_of,
@@ -154,3 +155,9 @@ def test_what_a_worker_never_names_is_lost_within_the_grace_and_one_list(
     first_us = pauses_us[0]
     expected = set(JOBS) - named if told.now_us - first_us >= GRACE_US else set()
     assert told.lost == expected
+
+
+@given(st.floats(0, 1000), st.floats(0.1, 600))
+def test_silence_is_judged_after_workers_had_time_to_speak(listening: float, lease: float) -> None:
+    assert may_judge_silence(listening, lease) == (listening >= min(lease / 2, 5.0))
+    assert may_judge_silence(lease, lease)  # never later than a lease after a take-over

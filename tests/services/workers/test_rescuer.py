@@ -89,6 +89,8 @@ async def test_each_pool_has_its_own_patience(platform: Platform, tenant: Tenant
         await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '10 s'")
     session.seen_us -= 10_000_000
     await rescuer.run_once(session.seen_us + 10_000_000)
+    assert len(platform.dispatcher.leases) == 2  # nobody could speak to it before
+    await rescuer.run_once(session.seen_us + 12_600_000)
     assert list(platform.dispatcher.leases.values()) == [leases[MEDIUM]]
     assert hand.key in platform.dispatcher.sessions
 

@@ -103,6 +103,16 @@ async def test_a_connection_of_ones_own_is_cut_as_well(database: Database) -> No
     assert leader.is_closed()
 
 
+async def test_time_in_which_we_stood_still_is_not_the_stores(hasty: Database) -> None:
+    async with hasty.people() as connection:
+        asking = asyncio.create_task(connection.fetchval("SELECT 1 FROM pg_sleep(0.05)"))
+        await asyncio.sleep(0)
+        time.sleep(0.8)  # noqa: ASYNC251  # as a machine does that others use
+        assert await asking == 1
+    with pytest.raises(StoreAway):
+        await dawdle(hasty)
+
+
 async def test_a_use_inside_a_use_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -244,6 +244,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " time: `detail` says what. Nothing of this request was accepted.",
         "Wait for `Retry-After` seconds, with some chance added, and send it again.",
     ),
+    "DISK_FULL": ProblemNote(
+        "The disk of the database has little room left, and that is kept for the outcomes of jobs"
+        " that were accepted. Nothing of this request was accepted.",
+        "Wait for `Retry-After` seconds and send it again. Operators: make room, see *When the disk"
+        " is full* in OPERATING.",
+    ),
     "QUESTION_TOO_LARGE": ProblemNote(
         "The answer lies behind more jobs than the store can look at within a few seconds.",
         "Ask for a shorter time (`since`, `until`), or with fewer filters. It may also go through"

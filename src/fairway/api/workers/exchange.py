@@ -318,6 +318,7 @@ class Exchange:
             more=news.more,
             drain=news.drain,
             beat_ms=news.heartbeat_ms,
+            degraded=self._platform.dispatcher.is_degraded(),
             refused_types=list(news.refused_types),
         )
 

@@ -67,6 +67,12 @@ def health_of(seen: ServerSight, shards_total: int) -> Health:
     if missing > 0:
         text = f"{missing} of {shards_total} shards have no owner: their jobs do not start."
         found.append(HealthReason("SHARD_WITHOUT_OWNER", "critical", text, "/ui/alarms"))
+    if seen.shards_degraded:
+        text = (
+            f"No server owns {seen.shards_degraded} of {shards_total} shards: their jobs start from"
+            " the store in turn, without fair shares, and how many wait is not known."
+        )
+        found.append(HealthReason("DEGRADED", "critical", text, "/ui/alarms"))
     for pool in seen.pools:
         found += _of_pool(pool)
     if circuits := seen.restraints.get("circuit"):

@@ -91,6 +91,7 @@ class ServerSight(Struct, frozen=True, kw_only=True):
     workers_draining: int = 0
     shards_owned: int = 0
     shards: list[ShardId] = []  # which those are; a server of the version before does not say
+    shards_degraded: int = 0  # of these, those for whose owner it stands in
     restraints: dict[str, int] = {}
     promoter_lag_ms: int = 0  # how long the oldest due job waits to be queued
     leases_lost: int = 0  # with workers that died or fell silent, in the last minutes
@@ -149,6 +150,7 @@ def joined(sights: Sequence[ServerSight]) -> ServerSight:
         workers_draining=sum(sight.workers_draining for sight in sights),
         shards_owned=sum(sight.shards_owned for sight in sights),
         shards=sorted({shard for sight in sights for shard in sight.shards}),
+        shards_degraded=sum(sight.shards_degraded for sight in sights),
         restraints=_added([sight.restraints for sight in sights]),
         promoter_lag_ms=max(sight.promoter_lag_ms for sight in sights),
         leases_lost=sum(sight.leases_lost for sight in sights),

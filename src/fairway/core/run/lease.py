@@ -17,6 +17,7 @@ from fairway.core.lifecycle import State
 
 TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
 
+LISTEN_SECONDS_MAX = 5.0  # a worker that found nobody tries again within that
 RAN_SLACK_US = 10_000_000  # a run may have begun before this owner knew of its lease
 
 
@@ -90,6 +91,14 @@ def is_overtime(
     if spoken_us is None or spoken_us <= grace_us:
         return False
     return age_when_heard_us > limit_us
+
+
+def may_judge_silence(listening_seconds: float, lease_seconds: float) -> bool:
+    """Whether silence says something of workers: who could speak to nobody was not silent.
+
+    After minutes without an owner all of them seem lost, and are there a moment later.
+    """
+    return listening_seconds >= min(lease_seconds / 2, LISTEN_SECONDS_MAX)
 
 
 def standing_of(

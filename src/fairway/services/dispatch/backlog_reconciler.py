@@ -30,7 +30,8 @@ class BacklogReconciler:
     async def run_once(self, now_us: int) -> float:
         effort = Effort()
         for shard in self._dispatcher.open_shards():
-            await self._sweep(shard)
+            if self._dispatcher.has_windows(shard):
+                await self._sweep(shard)
         await step_by_step(self._windows.pruning())
         if self._ownership.has_peers or self._others_submit(now_us):
             return WITH_PEERS_SECONDS

@@ -36,6 +36,7 @@ from fairway.services.dispatch.owned_shards import OwnedShards
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.dispatch.ports import Ports
 from fairway.services.dispatch.presence import Presence
+from fairway.services.dispatch.pulled_leases import PulledLeases
 from fairway.services.dispatch.restored_leases import RestoredLeases
 from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
 from fairway.services.dispatch.window_feed import WindowFeed
@@ -85,6 +86,7 @@ class Dispatcher:
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
+        self._pulled = PulledLeases(memory, settings.tokens, clock, metrics)
         self._runs = RunEnds(
             self.leases,
             failure_policy,
@@ -120,6 +122,17 @@ class Dispatcher:
 
     def open_shards(self) -> list[ShardId]:
         return sorted(self.shards.open)
+
+    def has_windows(self, shard: ShardId) -> bool:
+        """Whether it is open and its jobs wait in windows, as an owner's do."""
+        return self.shards.has_windows(shard)
+
+    def pulled_shards(self) -> list[ShardId]:
+        """Those open in degraded mode."""
+        return sorted(self.shards.pulled)
+
+    def is_degraded(self) -> bool:
+        return bool(self.shards.pulled)
 
     def restored_shards(self) -> list[ShardId]:
         """Those owned of which it is known who holds what."""
@@ -157,6 +170,10 @@ class Dispatcher:
     def open_shard(self, shard: ShardId) -> None:
         self.shards.open.add(shard)
 
+    def open_for_pulls(self, shard: ShardId) -> None:
+        """As `open_shard`, in degraded mode: its jobs are pulled from the store."""
+        self.shards.open_for_pulls(shard)
+
     def close_shard(self, shard: ShardId) -> None:
         """Another server owns it now: forget all of it, write nothing."""
         self.shards.close(shard)
@@ -187,7 +204,7 @@ class Dispatcher:
 
     def arrived(self, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
-        if shard in self.shards.open:
+        if self.shards.has_windows(shard):
             alive = self.tombstones.without_dead(jobs)
             self._granting.wake(self.backlog.arrived(alive, self._clock.now_us()))
 
@@ -197,7 +214,7 @@ class Dispatcher:
 
     def promoted(self, shard: ShardId, jobs: Sequence[QueuedJob], look: int) -> None:
         """Jobs of one shard came due; a read may have brought some of them already."""
-        if shard in self.shards.open:
+        if self.shards.has_windows(shard):
             alive = self.tombstones.without_dead(jobs)
             now_us = self._clock.now_us()
             self._granting.wake(self.backlog.promoted(alive, self.leases, look, now_us))
@@ -205,7 +222,7 @@ class Dispatcher:
     def hinted(self, shard: ShardId, firsts: Mapping[StreamKey, str]) -> None:
         """Another server wrote jobs, here the oldest of each stream; they are read from there."""
         self._hinted_us = self._clock.now_us()
-        if shard in self.shards.open:
+        if self.shards.has_windows(shard):
             for key, first in firsts.items():
                 self.backlog.hinted(key, first)
             self._ports.want_reads()
@@ -221,6 +238,10 @@ class Dispatcher:
     def windows(self) -> WindowFeed:
         """For those that read the store into the windows."""
         return self._windows
+
+    def pulls(self) -> PulledLeases:
+        """For whoever pulls jobs from the store, in degraded mode."""
+        return self._pulled
 
     # -- jobs go otherwise than by a run --------------------------------------------------------
 
@@ -400,7 +421,8 @@ class Dispatcher:
     def settled(self, end: End) -> None:
         """The end of a run is on disk; a job that goes back to its queue is free again."""
         job = requeued(end)
-        if job is not None and self.is_open(end.lease.shard) and job.id not in self.tombstones:
+        has_windows = self.shards.has_windows(end.lease.shard)
+        if job is not None and has_windows and job.id not in self.tombstones:
             self.backlog.put_back(job, self._clock.now_us())
             self._granting.wake([(job.pool, job.tenant)])
 

@@ -180,10 +180,7 @@ class Granting:
             first = [one for one in new if not (one.job.epoch or one.job.limits)] if again else new
             session.outbox += first
             self._leases.write_later(first)
-        waits_ms = _waits_ms(new, self._clock.unix_ms())
-        self._metrics.granted.labels(pool.name).inc(len(new))
-        self._metrics.pickup.observe_many(pool.name, [ms / 1000 for ms in waits_ms])
-        self._metrics.activity.started([lease.job for lease in new], waits_ms)
+        tell_started(self._metrics, pool, new, self._clock.unix_ms())
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""
@@ -199,6 +196,14 @@ def _of(
 ) -> Callable[[TenantId], QueuedJob | None]:
     """As `take`, for these tenants; of others there is nothing for the worker that asks."""
     return lambda tenant: take(tenant) if tenant in tenants else None
+
+
+def tell_started(metrics: Metrics, pool: Pool, leases: list[Lease], unix_ms: int) -> None:
+    """Count what was granted, and how long it waited."""
+    waits_ms = _waits_ms(leases, unix_ms)
+    metrics.granted.labels(pool.name).inc(len(leases))
+    metrics.pickup.observe_many(pool.name, [ms / 1000 for ms in waits_ms])
+    metrics.activity.started([lease.job for lease in leases], waits_ms)
 
 
 def _waits_ms(leases: list[Lease], unix_ms: int) -> list[int]:

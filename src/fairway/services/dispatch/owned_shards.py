@@ -18,6 +18,7 @@ class OwnedShards:
         self.terms: dict[ShardId, Term] = {}  # shard → the term under which this server owns it
         self.terms_view: Mapping[ShardId, Term] = MappingProxyType(self.terms)
         self.open: set[ShardId] = set()  # owned, and past the adoption of running leases
+        self.pulled: set[ShardId] = set()  # open; their jobs come from the store, not from windows
         self.restoring: set[ShardId] = set()  # owned; their written leases are not all here yet
         self.all_restored = asyncio.Event()
         self.all_restored.set()
@@ -28,6 +29,7 @@ class OwnedShards:
         """Ours from now on; its leases must be found before anybody is judged."""
         self.terms[shard] = term
         self.open.discard(shard)  # nothing of an earlier term holds
+        self.pulled.discard(shard)
         self.claims += 1
         self.restoring.add(shard)
         self.all_restored.clear()
@@ -38,8 +40,18 @@ class OwnedShards:
         if not self.restoring:
             self.all_restored.set()
 
+    def open_for_pulls(self, shard: ShardId) -> None:
+        """Its jobs go out as those of an open one do, and none of them waits in memory."""
+        self.open.add(shard)
+        self.pulled.add(shard)
+
+    def has_windows(self, shard: ShardId) -> bool:
+        """Whether its jobs are given out from windows in memory, as an owner's are."""
+        return shard in self.open and shard not in self.pulled
+
     def close(self, shard: ShardId) -> None:
         self.open.discard(shard)
+        self.pulled.discard(shard)
         self.restored(shard)
         self.terms.pop(shard, None)
 

@@ -8,16 +8,20 @@ one stopped cleanly, having written down all that they run.
 
     claim ──▶ read written leases ──▶ wait for workers' hellos ──▶ open ──▶ renew … ──▶ lost
 
+A server that is not to own shards takes none, unless nobody has owned one for long: then it stands
+in (degraded mode, `pulls.py`), under a term of its own, and gives way to the first owner.
+
 Servers tell each other when a shard is taken or let go; one that does not hear it looks anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fairway.core.backlog.pulls import UnownedShards
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
 from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.core.pools import SHORT
@@ -40,7 +44,10 @@ log = logger("ownership")
 PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
 RUNNING_PAGE = 500  # leases of a statement
 STREAMS_PAGE = 1000
+LOST = "shard lost to another owner"
 COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
+STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
+STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 
 
@@ -79,6 +86,7 @@ class Ownership:
         self._written: set[ShardId] = set()  # of those, whole on disk
         self.owners: dict[ShardId, Owner] = {}
         self._overlong_terms = OverlongTerms()
+        self._unowned = UnownedShards()
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
@@ -103,7 +111,8 @@ class Ownership:
         async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
             await self._renew(connection, asked_us)
-            await self._claim(connection)
+            take = self._claim if self._settings.owns_shards else self._stand_in
+            await take(connection)
             self._store_clock.was_read(await store.database_now(connection), self._clock.now_us())
             self.owners = await store.read_owners(connection)
         return self._settings.term_seconds / 5
@@ -172,7 +181,9 @@ class Ownership:
         term_seconds = self._settings.term_seconds
         renewed = await store.renew_shards(connection, held, term_seconds) if held else {}
         for shard in held.keys() - renewed.keys():
-            log.warning("shard lost to another owner", shard=shard, term=held[shard])
+            is_over = not self._settings.owns_shards
+            event = "an owner is back, degraded mode is over" if is_over else LOST
+            log.warning(event, shard=shard, term=held[shard])
             self._dispatcher.close_shard(shard)
         if not self.is_resigned:
             self._dispatcher.trust_until(asked_us + round(term_seconds * TRUST_PART * 1e6))
@@ -196,11 +207,35 @@ class Ownership:
                 end=unrenewed[shard].isoformat(),
             )
         for shard, claim in taken.items():
-            self._dispatcher.claim_shard(shard, claim.term)
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
-            task = asyncio.create_task(self._take_over(shard, claim), name=f"takeover:{shard}")
-            self._takeovers.add(task)
-            task.add_done_callback(self._took_over)
+            self._begin(shard, claim.term, self._take_over(shard, claim))
+
+    async def _stand_in(self, connection: Connection) -> None:
+        """For shards that nobody has owned for long, on a server that is not to own any."""
+        if self.is_resigned:
+            return
+        unowned = await store.unowned_shards(connection)
+        patience_us = round(self._settings.degraded_after_seconds * 1e6)
+        due = self._unowned.look(unowned, self._clock.now_us(), patience_us)
+        if wanted := due - self._dispatcher.terms().keys():
+            settings, name = self._settings, self.server_name
+            taken = await store.stand_in(
+                connection, name, settings.url, settings.term_seconds, wanted
+            )
+            for shard, term in taken.items():
+                log.error(
+                    "degraded mode: no owner for long, workers are given jobs from the store",
+                    shard=shard,
+                    after_seconds=settings.degraded_after_seconds,
+                )
+                self._handed_over.discard(shard)
+                self._begin(shard, term, self._take_over_for_pulls(shard, term))
+
+    def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
+        self._dispatcher.claim_shard(shard, term)
+        task = asyncio.create_task(take_over, name=f"takeover:{shard}")
+        self._takeovers.add(task)
+        task.add_done_callback(self._took_over)
 
     async def _unrenewed(self, connection: Connection) -> dict[ShardId, datetime]:
         """Shards of owners that died while the database's clock was ahead."""
@@ -225,6 +260,12 @@ class Ownership:
                 return
         log.info("shard owned", shard=shard, term=term)
         await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+
+    async def _take_over_for_pulls(self, shard: ShardId, term: Term) -> None:
+        """As `_take_over`, in degraded mode: nothing is read into windows."""
+        for step in (self._restore, self._hear_from_all, self._open_for_pulls):
+            if not await self._is_done(step, shard, term):
+                return
 
     async def _is_done(
         self,
@@ -279,13 +320,27 @@ class Ownership:
         async with self._database.hot() as connection:
             silence = self._settings.lease_seconds_of(SHORT)
             live = await lease_store.live_sessions(connection, shard, silence)
-        await self._hear_from(live)
+        await self._hear_from(live, self._settings.adoption_seconds)
+
+    async def _hear_from_all(self, shard: ShardId) -> None:
+        """As above, after a long time in which nobody heard workers, and none wrote them off."""
+        settings = self._settings
+        silence = settings.degraded_after_seconds + STAND_IN_SECONDS
+        async with self._database.hot() as connection:
+            live = await lease_store.live_sessions(connection, shard, silence)
+        await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
 
     async def _open(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
         await self._ports.before_open(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
+
+    async def _open_for_pulls(self, shard: ShardId) -> None:
+        term = self._dispatcher.term_of(shard)
+        await self._ports.before_open(shard)
+        if term is not None and self._dispatcher.term_of(shard) == term:
+            self._dispatcher.open_for_pulls(shard)
 
     async def _discover(self, shard: ShardId) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
@@ -307,9 +362,9 @@ class Ownership:
         if self._dispatcher.term_of(shard) == term:
             self._dispatcher.windows().counted(depths)
 
-    async def _hear_from(self, live: set[str]) -> None:
+    async def _hear_from(self, live: set[str], seconds: float) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
-        deadline_us = self._clock.now_us() + round(self._settings.adoption_seconds * 1e6)
+        deadline_us = self._clock.now_us() + round(seconds * 1e6)
         while self._clock.now_us() < deadline_us and not self._all_greeted(live):
             await pause(0.02)
 

@@ -87,6 +87,7 @@ class Observer:
             workers_draining=sum(one.draining or one.drain_asked for one in sessions),
             shards_owned=len(owned),
             shards=owned,
+            shards_degraded=len(self._dispatcher.pulled_shards()),
             restraints=dict(look.restraints),
             promoter_lag_ms=round(value_of(self._metrics.oldest_due) * 1000),
             leases_lost=round(self._lost.grown(value_of(self._metrics.lost), self._clock.now_us())),

@@ -12,7 +12,9 @@ from fairway.core.backpressure.rate_limit import Bucket, Quota
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
+from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments
+from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.dispatch.dispatcher import Dispatcher
 
 REFUSED_BYTES_PER_TOKEN = 16 << 10
@@ -21,9 +23,11 @@ DEPTH_RETRY_SECONDS = 5  # a full queue empties by running jobs; how soon nobody
 
 class Admission:
     def __init__(
-        self, dispatcher: Dispatcher, instruments: Instruments, *, waiting_max: int
+        self, dispatcher: Dispatcher, instruments: Instruments, settings: Settings
     ) -> None:
-        self._waiting_max = waiting_max
+        folder = settings.data_dir if settings.database_url is None else None
+        self.disk_reserve = DiskReserve(folder, settings.disk_reserve_bytes)
+        self._waiting_max = settings.submit_waiting_max
         self._dispatcher = dispatcher
         self._clock = instruments.clock
         self._metrics = instruments.metrics
@@ -35,6 +39,7 @@ class Admission:
 
         `waiting` jobs are on their way to disk here: bounded, so that memory does not grow.
         """
+        self.disk_reserve.check()
         self._check_room(tenant, count, waiting)
         now_us = self._clock.now_us()
         early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
@@ -52,6 +57,7 @@ class Admission:
 
     def look(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Refuse what `admit` would refuse now; nothing is taken."""
+        self.disk_reserve.check()
         self._check_room(tenant, count, waiting)
         now_us = self._clock.now_us()
         bucket = self._bucket(tenant)

@@ -8,7 +8,8 @@ nothing.
 
 from __future__ import annotations
 
-from fairway.core.ids import PoolId
+from fairway.core.ids import PoolId, ShardId, Term
+from fairway.core.run.lease import may_judge_silence
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
@@ -29,6 +30,8 @@ class Rescuer:
         self._dispatcher = dispatcher
         self._settings = settings
         self._noted_us: dict[str, int] = {}  # when each session was last written down
+        # (shard, term) → since when its workers can be heard here
+        self._since_us: dict[tuple[ShardId, Term | None], int] = {}
 
     def _lease_seconds(self, pool: PoolId) -> float:
         return self._settings.lease_seconds_of(self._dispatcher.pools.by_number[pool])
@@ -52,6 +55,8 @@ class Rescuer:
                 if rows:
                     await store.see_sessions(connection, shard, rows)
                 silent = await store.silent_sessions(connection, shard, shortest)
+            if not self._has_listened(shard, now_us):
+                continue
             forgotten = await self._give_up_all(silent, now_us)
             if forgotten:
                 async with self._database.hot() as connection:
@@ -65,6 +70,15 @@ class Rescuer:
             if self._dispatcher.session_of(key) is not None
         }
         return self.rest_seconds
+
+    def _has_listened(self, shard: ShardId, now_us: int) -> bool:
+        """Whether its workers had time to speak to us since it came here."""
+        of_term = (shard, self._dispatcher.term_of(shard))
+        known = self._since_us.get(of_term)
+        if known is None:
+            self._since_us = {one: us for one, us in self._since_us.items() if one[0] != shard}
+            self._since_us[of_term] = known = now_us
+        return may_judge_silence((now_us - known) / 1e6, self._shortest)
 
     def _is_news(self, session: Session) -> bool:
         """Heard since it was written down last, and that was a good part of a lease ago."""

@@ -22,6 +22,7 @@ from typing import Any
 
 import asyncpg
 
+STILL_SECONDS = 0.1  # a look that comes later than this was held up by us, not by the store
 LOOK_SECONDS = 0.1  # how often deadlines are looked at: a timer for each use would cost more
 RELEASE_SECONDS = 3.0  # for a rollback of what a failed use left open
 
@@ -44,6 +45,7 @@ class ConnectionCache:
         self._kept: list[Any] = []
         self._uses: set[Use] = set()
         self._look: asyncio.TimerHandle | None = None
+        self._look_at = 0.0  # when it is due, by the event loop's clock
         self._is_closing = False
         self._is_away = False
         self._generation = 0  # of connections: those of an earlier one are not kept
@@ -69,10 +71,17 @@ class ConnectionCache:
     def mind(self, loop: asyncio.AbstractEventLoop) -> None:
         """See to it that somebody looks at deadlines."""
         if self._look is None:
-            self._look = loop.call_later(LOOK_SECONDS, self._cut_late_ones, loop)
+            self._look_at = loop.time() + LOOK_SECONDS
+            self._look = loop.call_at(self._look_at, self._cut_late_ones, loop)
 
     def _cut_late_ones(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A process that stood still finds every deadline over, and the answers not read yet: that
+        time is not counted."""
         now = loop.time()
+        still = now - self._look_at
+        if still > STILL_SECONDS:
+            for use in self._uses:
+                use.ends_at += still
         for use in [use for use in self._uses if use.ends_at <= now]:
             use.cut()
         self._look = None
@@ -157,6 +166,11 @@ class Use:
         self.ends_at = inf
         self.generation = 0
         self._is_cut = False
+
+    def begun(self, seconds: float) -> None:
+        """Whoever asks has waited so long for a turn: its time is that much shorter."""
+        if self._seconds is not None:
+            self._seconds = max(self._seconds - seconds, LOOK_SECONDS)
 
     async def __aenter__(self) -> Any:
         self._task = task = asyncio.current_task()

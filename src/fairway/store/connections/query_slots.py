@@ -93,8 +93,11 @@ class SlowUse:
         self._use = use
 
     async def __aenter__(self) -> Any:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         await self._slots.take(self._tenant)
         try:
+            self._use.begun(loop.time() - began)
             return await self._use.__aenter__()
         except BaseException:
             self._slots.give_back(self._tenant)

@@ -151,6 +151,10 @@ class UseAs:
         self._use = use
         self._scope = scope
 
+    def begun(self, seconds: float) -> None:
+        """Whoever asks has waited so long for a turn."""
+        self._use.begun(seconds)
+
     async def __aenter__(self) -> Connection:
         connection = await self._use.__aenter__()
         if self._scope is not None:

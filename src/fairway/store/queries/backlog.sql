@@ -103,3 +103,50 @@ CROSS JOIN (
     SELECT * FROM slice
     ORDER BY pool DESC, tenant DESC, lane DESC, type DESC, priority DESC, id DESC LIMIT 1
 ) AS last
+
+-- name: pull_heads
+-- Degraded mode: streams with work of one pool, after a tenant, and of each tenant so many at most: a walk
+-- like that of `streams_with_work` that leaves a tenant with very many streams for the next one. It may show
+-- one stream of the pool after it: there it ends.
+WITH RECURSIVE stream AS (
+    (SELECT pool, tenant, lane, type, priority, 1 AS number FROM jobs
+     WHERE shard = :shard AND state = 1
+       AND (pool, tenant, lane, type, priority)
+           > (:pool::smallint, :tenant::int, 32767::smallint, 2147483647, 32767::smallint)
+     ORDER BY pool, tenant, lane, type, priority, id LIMIT 1)
+    UNION ALL
+    SELECT next.pool, next.tenant, next.lane, next.type, next.priority,
+           CASE WHEN next.tenant = stream.tenant THEN stream.number + 1 ELSE 1 END
+    FROM stream
+    CROSS JOIN LATERAL (
+        SELECT pool, tenant, lane, type, priority FROM jobs
+        WHERE shard = :shard AND state = 1
+          AND (pool, tenant, lane, type, priority)
+              > (stream.pool, stream.tenant,
+                 CASE WHEN stream.number < :per_tenant::int THEN stream.lane ELSE 32767::smallint END,
+                 CASE WHEN stream.number < :per_tenant::int THEN stream.type ELSE 2147483647 END,
+                 CASE WHEN stream.number < :per_tenant::int THEN stream.priority ELSE 32767::smallint END)
+        ORDER BY pool, tenant, lane, type, priority, id LIMIT 1
+    ) AS next
+    WHERE stream.pool = :pool::smallint
+)
+SELECT tenant, pool, type, priority, lane FROM stream LIMIT :limit
+
+-- name: pull_jobs
+-- Degraded mode: the first jobs of several streams, held until they are leased or let go with the
+-- transaction. What somebody else holds is passed by.
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
+       job.deliveries, job.timeout_ms, job.payload, job.failures,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits
+FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[], :priorities::smallint[],
+            :limits::int[]) AS stream (pool, tenant, lane, type, priority, most)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs
+    WHERE shard = :shard AND state = 1
+      AND (pool, tenant, lane, type, priority)
+          >= (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
+      AND (pool, tenant, lane, type, priority)
+          <= (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
+    ORDER BY pool, tenant, lane, type, priority, id LIMIT stream.most
+    FOR UPDATE SKIP LOCKED
+) AS job

@@ -1,0 +1,142 @@
+"""Degraded mode: which jobs start while nobody owns their shard, pulled from the store directly.
+
+Without an owner there are no windows and no fair shares of slot-time. A server that does not own
+shards stands in once nobody has owned one for a while: tenants with work take turns, a job each.
+Caps of tenants, holds (pauses, circuits, suspensions) and the limits of keys hold as ever; weights,
+floors and reservations do not. Decisions alone: what is there is read, and written, by others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from fairway.core.backlog.priority import AGEING_MS
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import ShardId, TenantId, TypeId
+from fairway.core.job import QueuedJob, due_ms_of
+
+ROWS_MAX = 200  # that one pull reads: with the largest payloads in rows, 12 MB
+
+
+class UnownedShards:
+    """Since when nobody has owned each shard, by the clock of whoever looks.
+
+    What the store says in a look counts, and nothing else: no look, no judgement. So neither a
+    store that was away nor a process that stood still makes an owner absent.
+    """
+
+    def __init__(self) -> None:
+        self._since_us: dict[ShardId, int] = {}
+
+    def look(self, unowned: Iterable[ShardId], now_us: int, patience_us: int) -> set[ShardId]:
+        """These have no owner now; answers those that have had none for our whole patience."""
+        before = self._since_us
+        self._since_us = {shard: before.get(shard, now_us) for shard in unowned}
+        return {
+            shard for shard, since_us in self._since_us.items() if now_us - since_us >= patience_us
+        }
+
+
+class Taker(NamedTuple):
+    """Workers of one kind with free slots: what they can be given."""
+
+    types: frozenset[TypeId]
+    tenants: frozenset[TenantId] | None  # whose jobs; None: everybody's
+    free: int
+
+    def may_run(self, tenant: TenantId, type_id: TypeId) -> bool:
+        return type_id in self.types and (self.tenants is None or tenant in self.tenants)
+
+
+class Ask(NamedTuple):
+    """A wish to read the first jobs of one stream."""
+
+    key: StreamKey
+    limit: int
+
+
+def asks_for(
+    heads: Iterable[StreamKey],
+    takers: Sequence[Taker],
+    rooms: Mapping[TenantId, int],
+    is_held: Callable[[StreamKey], bool],
+) -> list[Ask]:
+    """What to read of streams with work: of every tenant as much, as far as it may run more.
+
+    `rooms` says how many more of each tenant's jobs may run. All of it is bounded, however many
+    slots are free: what is left over is asked for in the next round.
+    """
+    wanted = [
+        key
+        for key in heads
+        if rooms.get(key.tenant, 0) > 0
+        and any(one.may_run(key.tenant, key.type) for one in takers)
+        and not is_held(key)
+    ][:ROWS_MAX]
+    if not wanted:
+        return []
+    slots = min(sum(one.free for one in takers), ROWS_MAX)
+    each = -(-slots // len({key.tenant for key in wanted}))
+    each = max(min(each, ROWS_MAX // len(wanted)), 1)
+    return [Ask(key, min(each, rooms[key.tenant])) for key in wanted]
+
+
+def startable(jobs: Iterable[QueuedJob], may_start: Callable[[QueuedJob], bool]) -> list[QueuedJob]:
+    """Those that may start; of a tenant's jobs with limits of their keys one at a time.
+
+    The next round knows that it runs, and asks whether its key has room for another.
+    """
+    found: list[QueuedJob] = []
+    limited: set[TenantId] = set()
+    for job in jobs:
+        if job.tenant in limited and job.limits is not None:
+            continue
+        if may_start(job):
+            found.append(job)
+            if job.limits is not None:
+                limited.add(job.tenant)
+    return found
+
+
+def deal(
+    jobs: Collection[QueuedJob], takers: Sequence[Taker], rooms: Mapping[TenantId, int]
+) -> list[tuple[QueuedJob, int]]:
+    """Who is given what, as (job, number of its taker): tenants take turns, a job each.
+
+    Inside a tenant a higher priority goes first, and waiting makes up for it, as ever.
+    """
+    lines: dict[TenantId, deque[QueuedJob]] = {}
+    for job in sorted(jobs, key=_rank):
+        lines.setdefault(job.tenant, deque()).append(job)
+    free, room = [one.free for one in takers], dict(rooms)
+    dealt: list[tuple[QueuedJob, int]] = []
+    turns = deque(sorted(lines))
+    while turns:
+        tenant = turns.popleft()
+        if room.get(tenant, 0) <= 0:
+            continue
+        found = _next_of(lines[tenant], takers, free)
+        if found is not None:
+            dealt.append(found)
+            free[found[1]] -= 1
+            room[tenant] -= 1
+            turns.append(tenant)
+    return dealt
+
+
+def _next_of(
+    line: deque[QueuedJob], takers: Sequence[Taker], free: Sequence[int]
+) -> tuple[QueuedJob, int] | None:
+    """The first of a tenant's jobs that somebody has a slot for; those before it wait on."""
+    while line:
+        job = line.popleft()
+        for number, taker in enumerate(takers):
+            if free[number] > 0 and taker.may_run(job.tenant, job.type):
+                return job, number
+    return None
+
+
+def _rank(job: QueuedJob) -> tuple[int, str]:
+    return due_ms_of(job) - job.priority * AGEING_MS, job.id

@@ -1,0 +1,130 @@
+"""Degraded mode at work: jobs go from the store to workers, a bounded pull at a time.
+
+This server stands in for an owner that has been away for long (`ownership.py`). Each round looks
+at the streams of some tenants, reads the first jobs of those that may start, locked
+(`FOR UPDATE SKIP LOCKED`), and writes their leases in the same transaction, under our term: an
+owner that came back in between has another one, and then nothing of the round is written or told.
+Who goes next is decided in `core/backlog/pulls.py`; what has ended is recorded as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from fairway.core.backlog.pulls import asks_for, deal, startable
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import PoolId, ShardId, TenantId, Term
+from fairway.core.job import QueuedJob
+from fairway.runtime.telemetry import Metrics
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.pulled_leases import Wanting
+from fairway.services.sessions.sessions import Lease
+from fairway.services.store_clock import StoreClock
+from fairway.store import backlog as store
+from fairway.store import leases as lease_store
+from fairway.store.connections.database import Connection, Database
+
+REST_SECONDS = 1.0  # nobody pulls
+LOOK_SECONDS = 0.1  # nothing was found
+BUSY_SECONDS = 0.01
+FIRST_TENANT = TenantId(-1)  # before all
+
+
+class Pulls:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        store_clock: StoreClock,
+        metrics: Metrics,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._leases = dispatcher.pulls()
+        self._store_clock = store_clock
+        self._metrics = metrics
+        self._after: dict[tuple[ShardId, PoolId], TenantId] = {}  # whose turn was the last
+
+    async def run_once(self, now_us: int) -> float:
+        shards = self._dispatcher.pulled_shards()
+        self._metrics.degraded.set(len(shards))
+        if not shards:
+            self._after.clear()
+            return REST_SECONDS
+        is_busy = False
+        for shard in shards:
+            term = self._dispatcher.term_of(shard)
+            for pool in self._leases.pools_wanted():
+                if term is not None and self._dispatcher.term_of(shard) == term:
+                    is_busy |= await self._pull(shard, pool, term)
+        return BUSY_SECONDS if is_busy else LOOK_SECONDS
+
+    async def _pull(self, shard: ShardId, pool: PoolId, term: Term) -> bool:
+        """Answers whether to go on at once: jobs went out, or other tenants have their turn."""
+        wanting = self._leases.wanting(pool)
+        if not wanting:
+            return False
+        async with self._database.hot() as connection:
+            heads, is_last = await self._next_heads(connection, shard, pool)
+            rooms = self._leases.rooms(pool, {key.tenant for key in heads})
+            takers = [one.taker for one in wanting]
+            asks = asks_for(heads, takers, rooms, self._leases.is_held)
+            if not asks:
+                return not is_last
+            async with connection.transaction():
+                jobs = await store.pull_jobs(connection, shard, asks)
+                jobs = startable(jobs, self._leases.may_start)
+                leases = self._deal(jobs, wanting, rooms, term)
+                written = await self._write(connection, shard, term, leases)
+        for lease in leases:
+            lease.session.note_in(shard, term)
+        there = [lease for lease in leases if lease.job.id in written]
+        lost = self._leases.granted(there, pool, term)
+        if lost:
+            self._dispatcher.lost(lost)
+        return bool(there) or not is_last
+
+    async def _next_heads(
+        self, connection: Connection, shard: ShardId, pool: PoolId
+    ) -> tuple[list[StreamKey], bool]:
+        """Streams of the tenants whose turn it is, and whether the round is over with them."""
+        after = self._after.get((shard, pool), FIRST_TENANT)
+        heads = await store.pull_heads(connection, shard, pool, after)
+        is_last = len(heads) < store.PULL_STREAMS
+        self._after[shard, pool] = FIRST_TENANT if is_last else heads[-1].tenant
+        return heads, is_last
+
+    def _deal(
+        self,
+        jobs: Sequence[QueuedJob],
+        wanting: Sequence[Wanting],
+        rooms: dict[TenantId, int],
+        term: Term,
+    ) -> list[Lease]:
+        dealt = deal(jobs, [one.taker for one in wanting], rooms)
+        new = partial(self._leases.new, term=term)
+        return [new(wanting[number].places.popleft(), job) for job, number in dealt]
+
+    async def _write(
+        self, connection: Connection, shard: ShardId, term: Term, leases: Sequence[Lease]
+    ) -> set[str]:
+        """Whose a session is stands in the store before any lease of it, as ever."""
+        if not leases:
+            return set()
+        holders = {lease.session for lease in leases}
+        new = [one for one in holders if one.noted_in.get(shard) != term]
+        if new:
+            await lease_store.see_sessions(connection, shard, [one.row for one in new])
+        rows = [self._row(lease) for lease in leases]
+        return await lease_store.write_leases(connection, shard, term, rows)
+
+    def _row(self, lease: Lease) -> lease_store.LeaseRow:
+        return lease_store.LeaseRow(
+            lease.job.tenant,
+            lease.job.id,
+            lease.epoch,
+            lease.session.key,
+            lease.token,
+            self._store_clock.at_us(lease.granted_us),
+        )

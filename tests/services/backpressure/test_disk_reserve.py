@@ -1,0 +1,46 @@
+"""A disk that fills up refuses new jobs before it refuses what becomes of the old ones."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.services.platform_room import QUICK, Hand, add_tenant, owner_on, submit, until
+
+from fairway.core.errors import Unavailable
+from fairway.services.backpressure.disk_reserve import DiskReserve
+
+
+async def test_jobs_are_refused_and_those_that_run_can_end(
+    database_url: str, tmp_path: Path
+) -> None:
+    """The embedded PostgreSQL is the one whose disk this server can see."""
+    kept = replace(QUICK, data_dir=tmp_path, disk_reserve_bytes=1)
+    async with owner_on(database_url, kept) as platform:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant)
+        hand = Hand(platform)
+        (lease,) = await hand.take()
+        free_bytes = shutil.disk_usage(tmp_path).free
+        platform.admission.disk_reserve._reserve_bytes = (
+            2 * free_bytes
+        )  # as if others had filled it
+        platform.loops["disk reserve"].wake()
+        await until(lambda: platform.admission.disk_reserve._is_low)
+        with pytest.raises(Unavailable) as refused:
+            await submit(platform, tenant)
+        assert (refused.value.code, refused.value.retry_after_seconds) == ("DISK_FULL", 30)
+        assert await hand.report(hand.done(lease)) == ({1}, set())
+        platform.admission.disk_reserve._reserve_bytes = 1
+        platform.loops["disk reserve"].wake()
+        await until(lambda: not platform.admission.disk_reserve._is_low)
+        assert len(await submit(platform, tenant)) == 1
+
+
+async def test_of_a_database_elsewhere_nobody_here_knows_the_disk(tmp_path: Path) -> None:
+    for folder in (None, tmp_path / "not-there"):
+        reserve = DiskReserve(folder, 1 << 60)
+        await reserve.run_once(0)
+        reserve.check()

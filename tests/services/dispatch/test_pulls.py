@@ -1,0 +1,233 @@
+"""Degraded mode: jobs flow without an owner, and an owner that comes back finds all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from tests.postgres import connected
+from tests.services.platform_room import (
+    MEDIUM,
+    QUICK,
+    SHORT,
+    Hand,
+    add_tenant,
+    holding,
+    kill,
+    new,
+    owner_on,
+    owns_all,
+    platform_on,
+    sight,
+    stored,
+    submit,
+    until,
+)
+
+from fairway.core.backlog.holds import Hold
+from fairway.core.ids import ShardId
+from fairway.core.insight.health import health_of
+from fairway.core.lifecycle import State
+from fairway.core.run.lease import term_of
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.telemetry import value_of
+from fairway.services.dispatch.pulls import Pulls
+from fairway.services.jobs.far_runs import no_peers
+from fairway.services.platform import Platform
+
+SHARD = ShardId(0)
+#: A server that answers and passes on, and stands in soon.
+API = replace(QUICK, owns_shards=False, degraded_after_seconds=0.2)
+#: Its leases outlast a machine that stands still.
+LASTING = dict.fromkeys(("short", "medium", "long"), 30.0)
+
+
+@asynccontextmanager
+async def standing_in(dsn: str, **changes: Any) -> AsyncIterator[Platform]:
+    async with platform_on(dsn, replace(API, lease_seconds=LASTING, **changes)) as platform:
+        await until(lambda: platform.dispatcher.pulled_shards() == [SHARD])
+        yield platform
+
+
+async def test_a_server_that_does_not_own_waits_for_one_that_does(database_url: str) -> None:
+    patient = replace(API, degraded_after_seconds=3600)
+    async with platform_on(database_url, patient) as api:
+        looks = api.ownership._unowned
+        await until(lambda: bool(looks._since_us))
+        assert not api.dispatcher.owns_any()
+        async with owner_on(database_url) as owner:
+            await until(lambda: api.ownership.owner_url(SHARD) == owner.settings.url)
+            await until(lambda: not looks._since_us)
+        assert not api.dispatcher.owns_any()
+
+
+async def test_jobs_flow_and_everybody_can_see_how(database_url: str) -> None:
+    async with standing_in(database_url) as api:
+        tenant = await add_tenant(api)
+        jobs = await submit(api, tenant, *[new() for _ in range(5)], new(pool=MEDIUM))
+        hand = Hand(api, short=3, medium=1)
+        first = await hand.take(4)
+        states = {await stored(api, lease.job.id) for lease in first}
+        assert states == {(State.RUNNING, first[0].epoch)}  # before its worker hears of it
+        assert term_of(first[0].epoch) == api.dispatcher.terms()[SHARD]
+        recorded, _ = await hand.report(*map(hand.done, first))
+        rest = await hand.take(2)
+        recorded |= (await hand.report(*map(hand.done, rest)))[0]
+        assert (len(recorded), {lease.job.id for lease in first + rest}) == (6, set(jobs))
+        assert api.dispatcher.windows().jobs_held() == 0
+        await until(lambda: value_of(api.metrics.degraded) == 1)
+        await until(lambda: _health(api) == ["DEGRADED"])
+
+
+def _health(platform: Platform) -> list[str]:
+    seen = platform.insight.board.seen
+    return [] if seen is None else [one.code for one in health_of(seen, 1).reasons]
+
+
+async def test_caps_and_pauses_hold_and_tenants_take_turns(database_url: str) -> None:
+    async with standing_in(database_url) as api:
+        capped, greedy, paused = [await add_tenant(api, name) for name in ("a", "b", "c")]
+        await api.directory.change_tenant("a", {"cap": 1})
+        api.holds.replace_for("test", {paused.id: (Hold(tenant=paused.id),)})
+        for tenant in (greedy, capped, paused):
+            await submit(api, tenant, *[new() for _ in range(6)])
+        hand = Hand(api, short=4)
+        leases = await hand.take(4)
+        assert Counter(lease.job.tenant for lease in leases) == {capped.id: 1, greedy.id: 3}
+        await hand.report(*map(hand.done, leases))
+        api.holds.replace_for("test", {paused.id: ()})
+        hand = Hand(api, short=6)
+        leases = await hand.take(6)
+        shares = Counter(lease.job.tenant for lease in leases)
+        assert shares[capped.id] == 1
+        assert {shares[greedy.id], shares[paused.id]} <= {2, 3}
+
+
+async def test_a_failed_run_is_tried_again(database_url: str) -> None:
+    async with standing_in(database_url) as api:
+        tenant = await add_tenant(api)
+        (job,) = await submit(api, tenant)
+        hand = Hand(api)
+        (lease,) = await hand.take()
+        gone = Outcome(OutcomeKind.FAILED, failure=FailureClass.WORKER_CRASH, error=b"{}")
+        await hand.report(hand.done(lease, gone))
+        (again,) = await hand.take()
+        assert (again.job.id, again.epoch > lease.epoch) == (job, True)
+
+
+async def test_what_an_owner_granted_stands_and_is_not_pulled(database_url: str) -> None:
+    """One lease that was written (medium), and one that was not (short): its worker says so."""
+    settings = replace(QUICK, lazy_running_ms=60_000, lease_seconds=LASTING)
+    owner = await Platform.prepare(database_url, settings, SystemClock(), no_peers)
+    await owner.start()
+    await until(lambda: owns_all(owner))
+    tenant = await add_tenant(owner)
+    granted = await submit(owner, tenant, new(), new(pool=MEDIUM))
+    hand = Hand(owner, short=1, medium=1)
+    leases = await hand.take(2)
+    (waiting,) = await submit(owner, tenant)
+    await kill(owner)
+    slow = replace(API, lease_seconds=LASTING, adoption_seconds=30.0)  # ends with its hello
+    async with platform_on(database_url, slow) as api:
+        await until(api.dispatcher.owns_any)
+        await until(lambda: not api.dispatcher.is_restoring())
+        hand.platform = api
+        news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
+        assert news is not None
+        assert news.revoked == []
+        await until(lambda: api.dispatcher.pulled_shards() == [SHARD])
+        other = Hand(api, short=4, medium=4)
+        (pulled,) = await other.take()
+        assert pulled.job.id == waiting
+        recorded, refused = await hand.report(*map(hand.done, leases))
+        assert (len(recorded), refused) == (2, set())
+        assert all([(await sight(api, tenant, job)).record.state == 3 for job in granted])
+
+
+async def test_an_owner_that_comes_back_while_jobs_are_pulled_doubles_nothing(
+    database_url: str,
+) -> None:
+    async with standing_in(database_url) as api:
+        tenant = await add_tenant(api)
+        jobs = await submit(api, tenant, *[new(pool=(SHORT, MEDIUM)[n % 2]) for n in range(120)])
+        hands = [Hand(api, short=4, medium=4) for _ in range(3)]
+        ran: Counter[str] = Counter()
+        working = [asyncio.create_task(_work(hand, ran)) for hand in hands]
+        await until(lambda: sum(ran.values()) >= 20)
+        lasting = replace(QUICK, lease_seconds=LASTING)
+        async with platform_on(database_url, lasting) as owner:  # while they are at it
+            await until(lambda: owns_all(owner))
+            for hand in hands:
+                hand.platform = owner
+            await until(lambda: len(ran) == len(jobs))
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+            await until(lambda: _all_over(owner))
+            assert not api.dispatcher.owns_any()
+            assert set(ran) == set(jobs)
+            assert [job for job, times in ran.items() if times > 1] == []
+    async with connected(database_url) as connection:
+        rows = await connection.fetch("SELECT state, deliveries, attempts FROM jobs")
+    assert {tuple(row) for row in rows} == {(int(State.SUCCEEDED), 1, 1)}
+
+
+async def _all_over(platform: Platform) -> bool:
+    async with platform.database.background() as connection:
+        left = await connection.fetchval("SELECT count(*) FROM jobs WHERE state < 3")
+    return bool(left == 0)
+
+
+async def _work(hand: Hand, ran: Counter[str]) -> None:
+    """As a worker does: runs each lease once, and reports it until it was heard."""
+    held: dict[str, Any] = {}
+    reports: dict[int, Any] = {}
+    greeted = False
+    while True:
+        running = [holding(lease) for lease in held.values()]
+        try:
+            news = await hand.say(
+                hello=not greeted,
+                running=None if greeted else running,
+                reports=list(reports.values()),
+                wait_seconds=0.1,
+            )
+        except Exception:  # between two owners: said again, all of it
+            greeted = False
+            await asyncio.sleep(0.02)
+            continue
+        greeted = news is not None
+        if news is None:
+            continue
+        for number in (*news.recorded, *news.refused):
+            held.pop(getattr(reports.pop(number, None), "job", ""), None)
+        for lease in news.leases:
+            if lease.job.id in held:
+                continue
+            ran[lease.job.id] += 1
+            held[lease.job.id] = lease
+            report = hand.done(lease)
+            reports[report.n] = report
+
+
+async def test_whoever_stood_in_writes_nothing_once_an_owner_is_back(database_url: str) -> None:
+    """Its loops stand still: it does not know yet, and a pull of its own finds another term."""
+    async with standing_in(database_url) as api:
+        tenant = await add_tenant(api)
+        hand = Hand(api, short=2)
+        await hand.say(hello=True)
+        for name in ("ownership", "pulls"):
+            await api.loops[name].stop()
+        async with owner_on(database_url):
+            (job,) = await submit(api, tenant)
+            pulls = Pulls(api.database, api.dispatcher, api.store_clock, api.metrics)
+            term = api.dispatcher.terms()[SHARD]
+            await hand.say()
+            await pulls._pull(SHARD, SHORT, term)
+            assert (await stored(api, job))[1] >> 24 != term
+            assert api.dispatcher.lease_on(job) is None
