@@ -65,6 +65,7 @@ class House:
         self.api_key = self.worker_key = self.operator_key = ""
         storage = {"FAIRWAY_STORAGE_URL": f"file://{room}/objects"}
         self.settings = QUICK | storage  # of servers that are started from now on
+        self.worker_settings: dict[str, str] = {}
         self._http = httpx2.AsyncClient(timeout=10, trust_env=False)
         self._numbers = itertools.count(1)
 
@@ -116,6 +117,7 @@ class House:
             "FAIRWAY_API_KEY": self.worker_key,
             "ACCEPTANCE_LEDGER": str(self.ledger.path),
             "FAIRWAY_DATA_DIR": str(self.room),
+            **self.worker_settings,
         }
         arguments = ["worker", app, "--name", name, "--grace", str(grace), "--pool", *pools]
         arguments += more

@@ -58,6 +58,7 @@ def _children(jobs: list[QueuedJob]) -> dict[str, Any]:
         "children": [1] * count, "children_ms": [at_ms] * count, "child_ids": born,
         "child_tenants": [job.tenant for job in jobs], "parents": [job.id for job in jobs],
         "timeouts_ms": [None] * count, "child_states": [1] * count, "payloads": [b"{}"] * count,
+        "traces": [None] * count, "child_traces": [None] * count,
         "child_events": [None] * count, "not_afters": [None] * count, "on_lates": [None] * count,
         "child_limits": [None] * count, "child_tags": [None] * count,
         "child_metadata": [None] * count,

@@ -52,12 +52,16 @@ CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
     "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
     "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts", "live_jobs",
+    "read_traces",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
     "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs",
 }  # fmt: skip
-ADDS = {"insert_job", "insert_jobs", "insert_marked_jobs", "claim_and_insert", "insert_nothing"}
+ADDS = {
+    "insert_job", "insert_jobs", "insert_traced_jobs", "insert_marked_jobs", "claim_and_insert",
+    "claim_and_insert_traced", "insert_nothing",
+}  # fmt: skip
 
 Values = dict[str, dict[str, Any]]
 Belief = Callable[[Connection], Awaitable[None]]

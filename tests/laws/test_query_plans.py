@@ -314,8 +314,10 @@ def test_every_hot_statement_is_looked_at() -> None:
     inserts = {
         "insert_job",
         "insert_jobs",
+        "insert_traced_jobs",
         "insert_marked_jobs",
         "claim_and_insert",
+        "claim_and_insert_traced",
         "insert_nothing",
     }  # these find no row
     leadership = set(load("leadership.sql")) | inserts

@@ -41,6 +41,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "fingerprint": None,
     "tags": ["welcome"],
     "metadata": {"request": "r-17"},
+    "traceparent": None,
     "history": [],
 }
 WHOLE_ONLY = ("payload", "history")
@@ -62,6 +63,14 @@ JOB_PATH = path(
     JOB_ID,
     "$JOB",
     schema={"type": "string", "format": "uuid"},
+)
+TRACEPARENT = Parameter(
+    "header",
+    "traceparent",
+    "The trace that the job belongs to, by [W3C trace context](https://www.w3.org/TR/trace-context/):"
+    " kept with it, handed to its handler and sent along with webhooks about it. One that is not"
+    " well formed is ignored.",
+    example="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 IDEMPOTENCY_KEY = Parameter(
     "header",

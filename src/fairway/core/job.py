@@ -41,6 +41,7 @@ class QueuedJob(Struct, frozen=True, order=True, gc=False):
     timing: list[int | None] | None = None  # for `Timing.of`; None for a job that is due at once
     place: str | None = None  # where the store keeps its row, if it said so; a hint, no more
     limits: bytes | None = None  # of its tenant's own, packed (`key_limits.py`); None: it has none
+    trace: bytes | None = None  # it belongs to one (`insight/trace_context.py`); None: to none
 
 
 def due_ms_of(job: QueuedJob) -> int:
@@ -111,6 +112,7 @@ class JobRecord(NamedTuple):
     metadata: bytes | None = None  # JSON text
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
     limits: bytes | None = None  # of its tenant's own, packed
+    trace: bytes | None = None
 
 
 def weight_bytes(job: QueuedJob) -> int:

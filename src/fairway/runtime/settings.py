@@ -46,7 +46,13 @@ FOREIGN = frozenset(
 
 
 #: Every other number must be above zero.
-NOT_NEGATIVE = ("adoption_seconds", "lazy_running_ms", "inline_bytes_max", "drain_seconds")
+NOT_NEGATIVE = (
+    "adoption_seconds",
+    "lazy_running_ms",
+    "inline_bytes_max",
+    "drain_seconds",
+    "otel_trace_ratio",
+)
 OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds")
 
 
@@ -206,6 +212,15 @@ class Settings:
     """What running jobs get to finish when `fairway up` stops."""
     metrics_name_types: bool = False
     """`true` shows metrics by job type to who asks `/metrics` without an operator's key."""
+    otel: bool = False
+    """`true` sends traces, metrics and logs by OTLP to where `OTEL_EXPORTER_OTLP_ENDPOINT` says,
+    from servers and workers; needs `fairway[otel]`. See [TELEMETRY.md](TELEMETRY.md)."""
+    otel_trace_ratio: float = 0.01
+    """Of jobs that come without a `traceparent`, from 0 to 1: so many begin a trace.
+    `OTEL_TRACES_SAMPLER` stands above it."""
+    otel_traces_per_second: int = 200
+    """No more jobs than that are traced by one server, and a fourth of it of one tenant, whatever
+    their callers ask for."""
     log_level: str = "info"
     """The least that is logged, by servers, workers and jobs: debug, info, warning, error."""
     log_format: str | None = None
@@ -260,17 +275,24 @@ class Settings:
                 f"{PREFIX}CURRENCY is {self.currency!r}: name a code of ISO 4217, such as EUR."
             )
         found += self._wrong_networks()
-        if not 1 <= self.port <= 65535:
-            found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
-        if not 1 <= self.shard_count <= 4096:
-            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
-        if self.term_seconds < 0.5:
-            found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
+        found += self._out_of_bounds()
         if self.host not in ("127.0.0.1", "localhost", "::1") and self.advertised_url is None:
             found.append(
                 f"{PREFIX}HOST is {self.host}: set {PREFIX}ADVERTISED_URL to the address"
                 " under which other servers reach this one."
             )
+        return found
+
+    def _out_of_bounds(self) -> list[str]:
+        found = []
+        if not 1 <= self.port <= 65535:
+            found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
+        if not 1 <= self.shard_count <= 4096:
+            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
+        if self.otel_trace_ratio > 1:
+            found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
+        if self.term_seconds < 0.5:
+            found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
         return found
 
     def _wrong_networks(self) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -28,6 +28,10 @@ from fairway.core.redaction import HIDDEN, Redaction
 from fairway.runtime.clock import Clock
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.log_options import LogOptions
+
+if TYPE_CHECKING:
+    from fairway.runtime.otlp import Otlp
+    from fairway.runtime.otlp_spans import JobSpans
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 LONG_SECONDS = (*SECONDS, 300, 1800, 7200, 43200)
@@ -158,9 +162,23 @@ class Metrics:
         self._add_front_door()
         self._add_alarms()
 
+    @property
+    def registries(self) -> list[CollectorRegistry]:
+        """All that is counted, by whoever may hear of it."""
+        return [self.registry, self.by_type]
+
+    def drop_otlp(self, signal: str, count: int) -> None:
+        self.otlp_dropped.labels(signal).inc(count)
+
     def _add_gauges(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
         self.queued = Gauge("fairway_jobs_queued", "Jobs that wait for a slot.", ["pool"], **r)
+        self.held = Gauge(
+            "fairway_jobs_held",
+            "Jobs that wait for something else than a slot, so many at least; by what for.",
+            ["pool", "kind"],
+            **r,
+        )
         self.running = Gauge("fairway_jobs_running", "Leases in force.", ["pool"], **r)
         self.slots = Gauge("fairway_worker_slots", "Slots of live workers.", ["pool"], **r)
         self.workers = Gauge("fairway_workers", "Live worker sessions.", **r)
@@ -223,6 +241,18 @@ class Metrics:
         )
         self.overtime = Counter(
             "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
+        )
+        self.recycled = Counter(
+            "fairway_worker_recycled_total",
+            "Processes of workers that were replaced, as these say: died, or stuck.",
+            ["reason"],
+            **r,
+        )
+        self.otlp_dropped = Counter(
+            "fairway_otlp_dropped_total",
+            "What was to be sent by OTLP and was not: no room, or no receiver.",
+            ["signal"],
+            **r,
         )
 
     def _add_front_door(self) -> None:
@@ -337,10 +367,15 @@ def value_of(metric: Counter | Gauge) -> float:
 
 
 class Instruments(NamedTuple):
-    """What every measured part needs: a clock to read and metrics to write."""
+    """What every measured part needs: a clock to read, metrics to write, spans where wanted."""
 
     clock: Clock
     metrics: Metrics
+    otlp: Otlp | None = None
+
+    @property
+    def spans(self) -> JobSpans | None:
+        return None if self.otlp is None else self.otlp.spans
 
 
 class _Hide:

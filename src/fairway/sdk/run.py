@@ -19,6 +19,7 @@ from fairway.sdk.handler.context import Ctx, enter, leave
 from fairway.sdk.handler.outcomes import SoftTimeLimit, TimeLimitPassed, outcome_of
 from fairway.sdk.handler.soft_limit import WarnedInTime
 from fairway.sdk.handler.threads import ThreadRun
+from fairway.sdk.handler.tracing import attach, detach
 from fairway.sdk.job import Job
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
+        attached = None if ctx.traceparent is None else attach(ctx.traceparent)
         try:
             if job.is_async and _is_bare(job, ctx):
                 value = await job.function(**arguments)  # the hot way: no frame in between
@@ -40,6 +42,8 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
                 value = await _within_limit(_called(job, arguments, ctx), ctx)
         finally:
             leave(entered)
+            if attached is not None:
+                detach(attached)
     except asyncio.CancelledError as error:
         if _cancelled_from_outside():
             raise
@@ -54,6 +58,7 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
+        attached = None if ctx.traceparent is None else attach(ctx.traceparent)
         try:
             if _is_bare(job, ctx):
                 value = job.function(**arguments)
@@ -62,6 +67,8 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
                 value = _called_here(job, arguments, ctx)
         finally:
             leave(entered)
+            if attached is not None:
+                detach(attached)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         return conclude(job, ctx, error=error)
     return conclude(job, ctx, value)

@@ -72,6 +72,7 @@ class Engine:
             pools,
             clock=store_clock,
             metrics=instruments.metrics,
+            spans=instruments.spans,
         )
         self.holds = HoldRegistry(self.dispatcher)
         self.recorder = Recorder(

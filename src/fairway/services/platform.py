@@ -17,11 +17,12 @@ from fairway.core.pools import PoolTable
 from fairway.core.redaction import Redaction
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
+from fairway.runtime.instruments import of_server, steps_of
 from fairway.runtime.loops import Step, Wakeups
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
-from fairway.runtime.telemetry import Instruments, Metrics, logger
+from fairway.runtime.telemetry import logger
 from fairway.services import shutdown
 from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
@@ -120,8 +121,8 @@ class Platform:
         self.database = database
         self.cluster = cluster
         self.clock = clock
-        self.metrics = Metrics()
-        self.instruments = Instruments(clock, self.metrics)
+        self.instruments = of_server(settings, clock)
+        self.metrics = self.instruments.metrics
         self.metrics.waiters.set_function(lambda: database.waiting)
         self.wakeups = Wakeups({"slow statements": database.slow_calls.news})
         self.slow_statements = SlowStatements(database, self.metrics)
@@ -175,7 +176,7 @@ class Platform:
         ports = AlarmPorts(self.settings.data_dir, self.audit_log, self.wakeups.of(SENDING))
         seen_in = self.database, self.dispatcher, self.insight, self.directory
         self.alarms = Alarms(*seen_in, self.store_clock, self.metrics, ports)
-        steps = self.insight.steps() | self.alarms.steps()
+        steps = steps_of(self.instruments) | self.insight.steps() | self.alarms.steps()
         self._insight_steps = {"gauges": gauges.run_once} | steps
 
     def _join_engine(self, scheduler: type[PoolShare]) -> None:

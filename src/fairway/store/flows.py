@@ -318,7 +318,7 @@ class NewMember(NamedTuple):
 
 _COLUMNS = (
     "shard", "state", "id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload",
-    "execute_at", "flows", "limits", *JobMarks._fields,
+    "execute_at", "flows", "limits", "trace", *JobMarks._fields,
 )  # fmt: skip
 
 
@@ -327,7 +327,8 @@ async def insert(connection: Connection, shard: ShardId, members: Sequence[NewMe
         (
             shard, (State.SCHEDULED if waits else State.QUEUED).value, job.id, job.tenant, job.type,
             job.pool, job.priority, job.lane, job.timeout_ms, job.payload,
-            NEVER if waits else None, list(flows) or None, job.limits, *(marks or NO_MARKS),
+            NEVER if waits else None, list(flows) or None, job.limits, job.trace,
+            *(marks or NO_MARKS),
         )
         for job, flows, waits, marks in members
     ]  # fmt: skip

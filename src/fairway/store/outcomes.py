@@ -149,7 +149,7 @@ async def record_parents(
 _OF_CHILD = (
     "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
     "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
-    "child_limits", "child_tags", "child_metadata", "child_events",
+    "child_limits", "child_tags", "child_metadata", "child_events", "child_traces",
 )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
     return (
         job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
         state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
-        job.limits, None if tags is None else arrays.texts(tags), metadata, events,
+        job.limits, None if tags is None else arrays.texts(tags), metadata, events, job.trace,
     )  # fmt: skip
 
 

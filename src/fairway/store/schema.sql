@@ -201,6 +201,7 @@ CREATE TABLE jobs (
     flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
     limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
     events       boolean,                                 -- somebody wants to hear what becomes of it (either value); NULL: nobody
+    trace        bytea,                                   -- W3C trace context: trace id, span id, flags; NULL: it belongs to no trace
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -749,6 +750,7 @@ CREATE TABLE webhook_deliveries (
     last_at      timestamptz,
     last_status  smallint,                                -- of the receiver's reply
     last_error   text        NOT NULL DEFAULT '',
+    trace        bytea,                                   -- that the job it tells of belongs to; NULL: to none
     PRIMARY KEY (shard, tenant, webhook, number),
     CONSTRAINT what_waits_has_its_time CHECK ((state = 0) = (next_at IS NOT NULL))
 ) WITH (

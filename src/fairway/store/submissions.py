@@ -31,7 +31,7 @@ KEY_LIFE = timedelta(hours=24)
 #: Of a job, as its columns and its fields are called.
 _OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
 _COLUMNS = ("shard", "state", *_OF_JOB)
-_RARE = ("execute_at", "not_after", "on_late", "limits")
+_RARE = ("execute_at", "not_after", "on_late", "limits", "trace")
 _values_of = attrgetter(*_OF_JOB)
 
 
@@ -57,20 +57,24 @@ async def insert_jobs(
     jobs: Sequence[QueuedJob],
     scheduled: Container[str] | None = None,
     marks: Mapping[str, JobMarks] | None = None,
+    *,
+    traced: bool = False,
 ) -> None:
     """Write a group at once. `scheduled` names those not due yet; None: no job has times or limits.
 
-    `marks` are those of the few jobs that have any.
+    `marks` are those of the few jobs that have any; `traced`: some belong to a trace.
     """
     if marks and scheduled is None and all(mark.is_for_events for mark in marks.values()):
         marked = ["f" if job.id in marks else "NULL" for job in jobs]
-        values = _columns(jobs) | {"marks": arrays.ids(marked)}
+        values = _columns(jobs) | {"marks": arrays.ids(marked), "traces": _traces(jobs)}
         await execute(connection, _SQL["insert_marked_jobs"], shard=shard, **values)
         return
     if scheduled is not None or marks:
         await _insert_with_more(connection, shard, jobs, scheduled or (), marks or {})
         return
-    queued = State.QUEUED.value
+    if traced:
+        await _insert_traced(connection, shard, jobs)
+        return
     if len(jobs) == 1:
         job = jobs[0]
         await execute(
@@ -83,7 +87,7 @@ async def insert_jobs(
             pool=job.pool,
             priority=job.priority,
             lane=job.lane,
-            state=queued,
+            state=State.QUEUED.value,
             timeout_ms=job.timeout_ms,
             payload=job.payload,
         )
@@ -91,6 +95,11 @@ async def insert_jobs(
     if len(jobs) <= FEW_JOBS:
         await execute(connection, _SQL["insert_jobs"], shard=shard, **_columns(jobs))
         return
+    await _copy_plain(connection, shard, jobs)
+
+
+async def _copy_plain(connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
+    queued = State.QUEUED.value
     await connection.copy_records_to_table(
         "jobs",
         columns=_COLUMNS,
@@ -110,6 +119,20 @@ async def insert_jobs(
             for job in jobs
         ],
     )
+
+
+async def _insert_traced(connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
+    if len(jobs) <= FEW_JOBS:
+        values = _columns(jobs) | {"traces": _traces(jobs)}
+        await execute(connection, _SQL["insert_traced_jobs"], shard=shard, **values)
+        return
+    queued = State.QUEUED.value
+    records = [(shard, queued, *_values_of(job), job.trace) for job in jobs]
+    await connection.copy_records_to_table("jobs", columns=(*_COLUMNS, "trace"), records=records)
+
+
+def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:
+    return [job.trace for job in jobs]
 
 
 def _columns(jobs: Sequence[QueuedJob]) -> dict[str, Any]:
@@ -141,12 +164,12 @@ async def _insert_with_more(
     scheduled: Container[str],
     marks: Mapping[str, JobMarks],
 ) -> None:
-    """With times and limits; and with marks, where any job has some."""
+    """With times, limits and traces; and with marks, where any job has some."""
     records = []
     for job in jobs:
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
-        rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits)
+        rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits, job.trace)
         more = marks.get(job.id, NO_MARKS) if marks else ()
         records.append((shard, state.value, *_values_of(job), *rare, *more))
     columns = _COLUMNS + _RARE + (JobMarks._fields if marks else ())
@@ -158,11 +181,20 @@ def _moment(unix_ms: int | None) -> datetime | None:
 
 
 async def claim_and_insert(
-    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim], jobs: Sequence[QueuedJob]
+    connection: Connection,
+    shard: ShardId,
+    claims: Sequence[KeyClaim],
+    jobs: Sequence[QueuedJob],
+    *,
+    traced: bool = False,
 ) -> dict[tuple[TenantId, str], KeyHolder]:
     """Write a few jobs that are due, but none whose key is taken; answers who holds those keys."""
-    wanted = _wanted(claims)
-    won = await fetch(connection, _SQL["claim_and_insert"], shard=shard, **wanted, **_columns(jobs))
+    values = {"shard": shard, **_wanted(claims), **_columns(jobs)}
+    if traced:
+        values["traces"] = _traces(jobs)
+        won = await fetch(connection, _SQL["claim_and_insert_traced"], **values)
+    else:
+        won = await fetch(connection, _SQL["claim_and_insert"], **values)
     return await _read_holders(connection, shard, claims, won)
 
 

@@ -19,7 +19,7 @@ Now and then a worker also names all that it runs, so that a disagreement does n
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -31,6 +31,7 @@ from fairway.wire.bounds import (
     LABELS_MAX,
     NUMBER_MAX,
     POOLS_MAX,
+    RECYCLED_MAX,
     SLOTS_MAX,
     TYPES_MAX,
     WAIT_MS_MAX,
@@ -52,6 +53,7 @@ Slots = Annotated[int, Meta(ge=0, le=SLOTS_MAX)]
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+RecycledWhy: TypeAlias = Literal["died", "stuck", "apart"]
 #: Longer than DELAY_MS_MAX is taken for that.
 DelayMilliseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -99,7 +101,7 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     ] = False
 
 
-class FollowUps(Struct, kw_only=True, gc=False):
+class FollowUps(Struct, kw_only=True, omit_defaults=True, gc=False):
     """Jobs that a run starts by succeeding: the n-th has an id that follows from its lease."""
 
     at_ms: Annotated[
@@ -112,6 +114,9 @@ class FollowUps(Struct, kw_only=True, gc=False):
         Meta(min_length=1, max_length=FOLLOW_UPS_MAX),
         doc("In order, each as in a submission; without payload_upload.", list[JobRequest]),
     ]
+    traceparent: Annotated[
+        str | None, doc("The trace that they belong to: that of the run, by W3C trace context.")
+    ] = None
 
 
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -170,6 +175,13 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
         WaitMilliseconds, doc("Hold the reply this long for news, at most 20 000.")
     ] = 0
     draining: Annotated[bool, doc("No more leases, please.")] = False
+    recycled: Annotated[
+        dict[RecycledWhy, Annotated[int, Meta(ge=0, le=RECYCLED_MAX)]],
+        doc(
+            "Processes replaced since the last call, by why: died, stuck (its threads do not stop),"
+            " or apart (one that had a job alone died)."
+        ),
+    ] = {}
     goodbye: Annotated[bool, doc("The process ends: what it still holds is lost at once.")] = False
 
 
@@ -200,6 +212,9 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     resumes: Annotated[
         bool, doc("It was given out before: ask for its checkpoint before you run it.")
     ] = False
+    traceparent: Annotated[
+        str | None, doc("The trace that the job belongs to, by W3C trace context.")
+    ] = None
 
 
 class ExchangeReply(Struct, kw_only=True, omit_defaults=True):

@@ -141,6 +141,13 @@ class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
             " Instead of the header."
         ),
     ] = None
+    traceparents: Annotated[
+        list[str] | None,
+        doc(
+            "The trace of each job, in their order, as its traceparent would be if it came alone."
+            " One that is empty, not well formed or missing is the header's."
+        ),
+    ] = None
 
 
 class JobAccepted(Struct, kw_only=True, gc=False):
@@ -271,6 +278,9 @@ class JobView(Struct, kw_only=True):
     ] = None
     tags: Annotated[list[str], doc("Words to find it by.")] = []
     metadata: Annotated[dict[str, str], doc("Words of yours about it.")] = {}
+    traceparent: Annotated[
+        str | None, doc("The trace it belongs to (W3C trace context). Lists go without.")
+    ] = None
     history: Annotated[
         list[Raw] | UnsetType,
         doc(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
 from fairway.core.run.outcome import Outcome
@@ -40,6 +40,9 @@ from fairway.worker.pipe.run_messages import report_of
 from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.transfers import Transfers
 
+if TYPE_CHECKING:
+    from fairway.worker.exchange.run_spans import RunSpans
+
 log = logger("worker")
 
 CALLS_MAX = 2  # one held open, one that speaks
@@ -48,11 +51,13 @@ GOODBYE_SECONDS = 5.0  # of the last call, and of those that are still under way
 
 
 class Keeper:
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(self, options: WorkerOptions, spans: RunSpans | None = None) -> None:
         self._options = options
         self._session = Session(options.urls, options.api_key, options.name)
         self._key = session_key()
-        self._books = JournaledLedger(options.journal, self._key, options.urls, set(options.slots))
+        self._books = JournaledLedger(
+            options.journal, self._key, options.urls, set(options.slots), spans
+        )
         self._ledger = self._books.ledger
         self._enforcement = EnforcementLevel.find(options.cgroup)
         if options.owns_process:
@@ -230,6 +235,7 @@ class Keeper:
 
     def _request(self, **said: Any) -> wire.ExchangeRequest:
         self._call_number += 1
+        said["recycled"] = self._fleet.take_recycled()
         return wire.ExchangeRequest(
             session=self._key, call=self._call_number, draining=not self._takes_work, **said
         )

@@ -156,6 +156,7 @@ class Runner:
             seconds,
             lease.epoch,
             _state(lease.checkpoint) if lease.resumes else None,
+            traceparent=lease.traceparent,
         )
         if job.run_mode == "loop" and not job.is_async:
             if seconds is None:
@@ -267,7 +268,7 @@ class Runner:
         self._said.end(ctx)
         report = report_of(lease, end, ran_us)
         if (follow_ups := ctx.take_follow_ups()) is not None:
-            with_follow_ups(report, follow_ups)
+            with_follow_ups(report, follow_ups, lease.traceparent)
         self._ended.append(report)
         self._flush_soon()
 

@@ -23,6 +23,7 @@ from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 from fairway import App, Handle, Job, Unreachable
 from fairway.core.errors import Forbidden, InvalidRequest, LimitReached
 from fairway.sdk.client import gathering
+from fairway.sdk.handler.tracing import attach, detach
 
 Say = Job[[str], None]
 
@@ -414,3 +415,46 @@ async def test_tls(behind_tls: tuple[TinyServer, str], monkeypatch: pytest.Monke
     handles = await asyncio.gather(*await gathered(trusts, FEW))
     assert [said(server, handle) for handle in handles] == FEW
     await trusts.app.aclose()
+
+
+async def test_a_job_belongs_to_the_trace_it_was_handed_in_from(
+    server: TinyServer, say: Say, held: threading.Thread
+) -> None:
+    """Each its own, whichever call it travels in; and those of a batch."""
+    traces = [f"00-{number:032x}-{number:016x}-01" for number in (1, 2)]
+
+    async def within(trace: str, text: str) -> None:
+        attached = attach(trace)
+        await say.aenqueue(text)
+        detach(attached)
+
+    together = asyncio.gather(*(within(trace, trace) for trace in traces), say.aenqueue("none"))
+    await asyncio.sleep(0)
+    server.let_go()
+    await together
+    held.join()
+    sent = [one for one in server.requests if "traceparents" in one.json]
+    found = {
+        job["payload"]["text"]: trace
+        for one in sent
+        for job, trace in zip(one.json["jobs"], one.json["traceparents"], strict=True)
+    }
+    alone = {
+        one.json["payload"]["text"]: one.headers.get("traceparent", "")
+        for one in server.requests
+        if "payload" in one.json
+    }
+    assert {**alone, **found} == {
+        "first": "",
+        "none": "",
+        traces[0]: traces[0],
+        traces[1]: traces[1],
+    }
+    await asyncio.to_thread(_in_a_trace, say, traces[0])
+    assert server.requests[-1].json["traceparents"] == [traces[0]] * 2
+
+
+def _in_a_trace(say: Say, trace: str) -> None:
+    attached = attach(trace)
+    say.enqueue_many([("a",), ("b",)])
+    detach(attached)

@@ -54,10 +54,12 @@ async def test_one_job_does_not_stand_behind_batches_of_thousands(
 ) -> None:
     insert, go_on = store.insert_jobs, asyncio.Event()
 
-    async def slowly(connection: Connection, shard: int, jobs: list[QueuedJob], *more: Any) -> None:
+    async def slowly(
+        connection: Connection, shard: int, jobs: list[QueuedJob], *more: Any, **named: Any
+    ) -> None:
         if len(jobs) > LIGHT_JOBS:
             await go_on.wait()
-        await insert(connection, ShardId(shard), jobs, *more)
+        await insert(connection, ShardId(shard), jobs, *more, **named)
 
     monkeypatch.setattr(store, "insert_jobs", slowly)
     batches = [asyncio.create_task(submit(platform, tenant, *[new()] * 1500)) for _ in range(3)]

@@ -1,4 +1,7 @@
-"""Headers with a meaning: Prefer, Idempotency-Key, If-None-Match; RateLimit, Retry-After, ETag."""
+"""Headers with a meaning.
+
+Prefer, Idempotency-Key, If-None-Match, traceparent; RateLimit, Retry-After, ETag.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from starlette.types import Scope
 
 from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import InvalidRequest
+from fairway.core.insight.trace_context import trace_of
 
 Header: TypeAlias = tuple[bytes, bytes]
 
@@ -57,6 +61,12 @@ def idempotency_key(scope: Scope) -> str | None:
 
 def is_key(text: str) -> bool:
     return 1 <= len(text) <= KEY_LENGTH_MAX and text.isprintable() and text.isascii()
+
+
+def trace_header(scope: Scope) -> bytes | None:
+    """`traceparent` (W3C trace context); one that is not well formed is as good as none."""
+    value = header(scope, b"traceparent")
+    return None if value is None else trace_of(value.decode("latin-1").strip())
 
 
 def known_versions(scope: Scope) -> list[str]:

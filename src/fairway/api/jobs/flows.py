@@ -16,7 +16,7 @@ from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path, query
 from fairway.api.http.asgi import BODY_BYTES, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
-from fairway.api.http.headers import idempotency_key
+from fairway.api.http.headers import idempotency_key, trace_header
 from fairway.api.jobs import views
 from fairway.api.jobs.listing import OF_CHILDREN
 from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job, refuse_unique
@@ -80,7 +80,7 @@ _LISTED = _VIEW | {"error": None}
     "POST /v1/flows",
     keys=("tenant",),
     permission="submit",
-    parameters=(parts.IDEMPOTENCY_KEY,),
+    parameters=(parts.IDEMPOTENCY_KEY, parts.TRACEPARENT),
     body=FlowRequest,
     body_example={"kind": "group", "jobs": [EMAIL], "callback": {"type": "report.build"}},
     reply=Reply(
@@ -101,6 +101,9 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     """
     body, wanted = await _read(request, platform, tenant, FlowRequest)
     flow = await _wanted(wanted, platform, tenant)
+    if (trace := trace_header(request.scope)) is not None:
+        last = flow.callback and flow.callback._replace(trace=trace)
+        flow = flow._replace(jobs=_within(trace, flow.jobs), callback=last)
     key = idempotency_key(request.scope)
     claim = None if key is None else (key, hashlib.sha256(body).digest())
     made = await platform.flow_intake.create(tenant, flow, claim)
@@ -131,7 +134,7 @@ async def list_flows(request: Request, platform: Platform, tenant: Tenant) -> Re
     "POST /v1/flows/{id}/jobs",
     keys=("tenant",),
     permission="submit",
-    parameters=(_PATH,),
+    parameters=(_PATH, parts.TRACEPARENT),
     body=FlowPageRequest,
     body_example={"start": 1000, "jobs": [EMAIL]},
     reply=Reply(202, "They are on disk.", FlowPageAccepted, {"jobs": [parts.JOB_ID]}),
@@ -145,7 +148,7 @@ async def add_flow_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     """
     flow = _flow_id(request)
     _, wanted = await _read(request, platform, tenant, FlowPageRequest)
-    jobs = await _jobs(wanted.jobs, platform, tenant)
+    jobs = _within(trace_header(request.scope), await _jobs(wanted.jobs, platform, tenant))
     page = FlowPage(wanted.start, jobs, is_last=not wanted.more)
     ids = await platform.flow_intake.add_page(tenant, flow, page)
     return json_reply(FlowPageAccepted(jobs=list(ids)), 202)
@@ -314,6 +317,11 @@ async def _jobs(
         if place % PART_ITEMS == PART_ITEMS - 1:
             await work.let_others()
     return found
+
+
+def _within(trace: bytes | None, jobs: Sequence[NewJob]) -> list[NewJob]:
+    """The same jobs, which belong to this trace."""
+    return [job._replace(trace=trace) for job in jobs] if trace is not None else list(jobs)
 
 
 def _job(text: Raw, platform: Platform, field: str, argument: str | None) -> NewJob:

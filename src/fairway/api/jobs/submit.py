@@ -23,7 +23,14 @@ from fairway.api.http.asgi import (
     send_whole,
 )
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import Header, etag, idempotency_key, rate_limit, wait_seconds
+from fairway.api.http.headers import (
+    Header,
+    etag,
+    idempotency_key,
+    rate_limit,
+    trace_header,
+    wait_seconds,
+)
 from fairway.api.jobs import views
 from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
@@ -81,7 +88,7 @@ OF_SUBMISSIONS = (
     "POST /v1/jobs",
     keys=("tenant",),
     permission="submit",
-    parameters=(parts.IDEMPOTENCY_KEY, parts.PREFER_WAIT),
+    parameters=(parts.IDEMPOTENCY_KEY, parts.PREFER_WAIT, parts.TRACEPARENT),
     body=JobRequest,
     body_example=EMAIL,
     replies=(
@@ -136,6 +143,7 @@ class SubmitJob:
         self._registry = platform.registry
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._bodies = platform.bodies.requests
+        self._spans = platform.instruments.spans
         settings = platform.settings
         self._payload_max = settings.payload_bytes_max
         self._inline_max = settings.inline_bytes_max
@@ -173,10 +181,30 @@ class SubmitJob:
             body_hash = hashed() if is_short else await asyncio.to_thread(hashed)
             new = new._replace(idempotency_key=key, body_hash=body_hash)
         self._platform.revocation.check(key_id)  # the body may have been long on its way
+        trace = trace_header(scope)
+        if self._spans is not None:
+            return await self._traced(asked_by, new, trace)
+        return await self._submit(asked_by, new if trace is None else new._replace(trace=trace))
+
+    async def _traced(
+        self, asked_by: tuple[str, Tenant], new: NewJob, parent: bytes | None
+    ) -> Accepted:
+        assert self._spans is not None
+        trace, span = self._spans.sends(parent, asked_by[1], new.type)
+        if trace is not None:
+            new = new._replace(trace=trace)
+        if span is None:
+            return await self._submit(asked_by, new)
+        with span:
+            verdict = await self._submit(asked_by, new)
+            span.say({"messaging.message.id": verdict.id, "fairway.replayed": verdict.replayed})
+            return verdict
+
+    async def _submit(self, asked_by: tuple[str, Tenant], new: NewJob) -> Accepted:
         if len(new.payload) > self._inline_max or new.upload is not None:
             (verdict,) = await submit_large(self._platform, asked_by, [new], self._schemas)
         else:
-            (verdict,) = await self._platform.submissions.submit(tenant, [new])
+            (verdict,) = await self._platform.submissions.submit(asked_by[1], [new])
         if isinstance(verdict, FairwayError):
             raise verdict
         return verdict

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -14,7 +15,13 @@ from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import BODY_BYTES, JSON, Receive, Scope, Send, read_body, send_whole
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import KEY_LENGTH_MAX, idempotency_key, is_key, rate_limit
+from fairway.api.http.headers import (
+    KEY_LENGTH_MAX,
+    idempotency_key,
+    is_key,
+    rate_limit,
+    trace_header,
+)
 from fairway.api.jobs.submit import (
     EMAIL,
     OF_SUBMISSIONS,
@@ -36,6 +43,7 @@ from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import shard_for_tenant
+from fairway.core.insight.trace_context import trace_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.principal import Principal
@@ -51,6 +59,9 @@ from fairway.wire.payload import (
 from fairway.wire.problems import problem_of
 from fairway.wire.value_count import BATCH_VALUES_MAX
 
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpan
+
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
 PART_ITEMS = 32  # of a batch, between two looks at the clock
@@ -61,7 +72,7 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
     "POST /v1/jobs/batch",
     keys=("tenant",),
     permission="submit",
-    parameters=(parts.IDEMPOTENCY_KEY,),
+    parameters=(parts.IDEMPOTENCY_KEY, parts.TRACEPARENT),
     body=messages.BatchRequest,
     body_example={"jobs": [EMAIL, {"type": "report.build", "pool": "medium", "priority": 9}]},
     reply=Reply(
@@ -99,6 +110,8 @@ class SubmitBatch:
     An `Idempotency-Key` covers every job by its place: sent again, the batch makes no doubles. With
     `idempotency_keys` each job has its own, the same as if it came alone: sent again in another
     batch, or by itself, it makes no double either.
+
+    A `traceparent` is that of every job, unless `traceparents` says otherwise.
     """
 
     def __init__(self, edge: Edge) -> None:
@@ -106,6 +119,7 @@ class SubmitBatch:
         self._relay = edge.relay
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._body_max = platform.settings.body_bytes_max
+        self._spans = platform.instruments.spans
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, caller: Principal) -> None:
         key_id, tenant = caller.key_id, tenant_in_force(caller, self._platform.directory)
@@ -129,26 +143,31 @@ class SubmitBatch:
     async def _read(
         self, scope: Scope, receive: Receive, tenant: Tenant
     ) -> tuple[bytes, list[Wanted]]:
-        key = idempotency_key(scope)
+        of_all = BatchHeaders(idempotency_key(scope), trace_header(scope))
         counted = (self._platform.bodies.requests, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
-            return body, await self._understand_in_parts(tenant, body, key, plain=plain)
+            return body, await self._understand_in_parts(tenant, body, of_all, plain=plain)
         # a long look must not hold up everybody else
-        look = partial(self._understand, body, key)
+        look = partial(self._understand, body, of_all)
         return body, await self._platform.heavy.run(tenant.id, look, len(body))
 
     async def _submit(
         self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
     ) -> None:
         _, tenant = asked_by
-        good = _good(wanted)
+        good, spans = self._begun(tenant, _good(wanted))
         inline_max = self._platform.settings.inline_bytes_max
-        if any(len(new.payload) > inline_max or new.upload is not None for new in good):
-            answers = await submit_large(self._platform, asked_by, good, self._schemas)
-        else:
-            answers = await self._platform.submissions.submit(tenant, good) if good else []
+        with ExitStack() as under_way:
+            for span in spans.values():
+                under_way.enter_context(span)
+            if any(len(new.payload) > inline_max or new.upload is not None for new in good):
+                answers = await submit_large(self._platform, asked_by, good, self._schemas)
+            else:
+                answers = await self._platform.submissions.submit(tenant, good) if good else []
+            for place, span in spans.items():
+                _tell(span, answers[place])
         if len(good) < len(wanted):
             verdicts = iter(answers)
             answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
@@ -164,33 +183,49 @@ class SubmitBatch:
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
 
+    def _begun(self, tenant: Tenant, good: list[NewJob]) -> tuple[list[NewJob], dict[int, JobSpan]]:
+        """The same jobs with the traces that they keep; and spans by place, of the few with one."""
+        spans: dict[int, JobSpan] = {}
+        if self._spans is None:
+            return good, spans
+        for place, new in enumerate(good):
+            trace, span = self._spans.sends(new.trace, tenant, new.type)
+            if span is not None:
+                spans[place] = span
+            if trace is not new.trace:
+                good[place] = new._replace(trace=trace)
+        return good, spans
+
     async def _understand_in_parts(
-        self, tenant: Tenant, body: bytes, key: str | None, *, plain: bool
+        self, tenant: Tenant, body: bytes, of_all: BatchHeaders, *, plain: bool
     ) -> list[Wanted]:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts, keys = _items(body, key)
+        texts, keys, traces = _items(body, of_all)
         self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
         understand = self._reader(plain=plain)
         work, found = WorkInParts(), list[Wanted]()
+        own_keys: Sequence[str | None] = keys or [None] * len(texts)
+        own_traces: Sequence[bytes | None] = traces or [None] * len(texts)
         for start in range(0, len(texts), PART_ITEMS):
-            end = start + PART_ITEMS
-            found += map(understand, texts[start:end], keys[start:end] if keys else repeat(None))
+            part = slice(start, start + PART_ITEMS)
+            found += map(understand, texts[part], own_keys[part], own_traces[part])
             await work.let_others()
         return found
 
-    def _understand(self, body: bytes, key: str | None) -> list[Wanted]:
+    def _understand(self, body: bytes, of_all: BatchHeaders) -> list[Wanted]:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts, keys = _items(body, key)
-        return list(map(self._reader(plain=False), texts, keys or repeat(None)))
+        texts, keys, traces = _items(body, of_all)
+        understand = self._reader(plain=False)
+        return list(map(understand, texts, keys or repeat(None), traces or repeat(None)))
 
-    def _reader(self, *, plain: bool) -> Callable[[msgspec.Raw, str | None], Wanted]:
-        """Each item as a job, or as what is wrong with it; by its text and its key."""
+    def _reader(self, *, plain: bool) -> Callable[[msgspec.Raw, str | None, bytes | None], Wanted]:
+        """Each item as a job, or as what is wrong with it; by its text, its key and its trace."""
         bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         schemas = registry.schemas
 
-        def understand(text: msgspec.Raw, key: str | None) -> Wanted:
+        def understand(text: msgspec.Raw, key: str | None, trace: bytes | None) -> Wanted:
             try:
                 new = new_job(decode(text), bytes_max, registry)
                 if not plain:
@@ -200,11 +235,20 @@ class SubmitBatch:
                     check_carefully(bytes(text))
                 if schemas and new.upload is None:
                     self._schemas.check(new.type, new.payload)
+                if trace is not None:
+                    new = new._replace(trace=trace)
                 return new if key is None else _keyed(new, text, key)
             except FairwayError as error:
                 return error
 
         return understand
+
+
+def _tell(span: JobSpan, answer: Verdict) -> None:
+    if isinstance(answer, FairwayError):
+        span.fail(answer.code)
+    else:
+        span.say({"messaging.message.id": answer.id, "fairway.replayed": answer.replayed})
 
 
 def _good(wanted: list[Wanted]) -> list[NewJob]:
@@ -215,8 +259,21 @@ def _may_be_deep(payload: bytes) -> bool:
     return len(payload) > SHALLOW_BYTES and brackets(payload) >= DEPTH_MAX
 
 
-def _items(body: bytes, batch_key: str | None) -> tuple[list[msgspec.Raw], list[str] | None]:
-    """The jobs' texts, and the key of each if they have any."""
+class BatchHeaders(NamedTuple):
+    """What headers say of every job of a batch."""
+
+    key: str | None
+    trace: bytes | None
+
+
+class BatchItems(NamedTuple):
+    texts: list[msgspec.Raw]
+    keys: list[str] | None
+    traces: list[bytes | None] | None
+
+
+def _items(body: bytes, of_all: BatchHeaders) -> BatchItems:
+    """The jobs' texts; the key of each, and the trace, if they have any."""
     try:
         batch = messages.decode_batch(body)
     except UNDECODABLE as error:
@@ -226,12 +283,22 @@ def _items(body: bytes, batch_key: str | None) -> tuple[list[msgspec.Raw], list[
         raise InvalidRequest(
             f"A batch holds 1 to {BATCH_MAX} jobs; this one has {len(texts)}.", field="/jobs"
         )
+    traces = _traces(batch.traceparents, len(texts), of_all.trace)
     if batch.idempotency_keys is not None:
-        return texts, _own_keys(batch.idempotency_keys, len(texts), batch_key)
-    if batch_key is None:
-        return texts, None
+        return BatchItems(texts, _own_keys(batch.idempotency_keys, len(texts), of_all.key), traces)
+    if of_all.key is None:
+        return BatchItems(texts, None, traces)
     # By place. The separator is no character that a key can hold: no other key is in the way.
-    return texts, [f"{batch_key}\x1f{place}" for place in range(len(texts))]
+    keys = [f"{of_all.key}\x1f{place}" for place in range(len(texts))]
+    return BatchItems(texts, keys, traces)
+
+
+def _traces(texts: list[str] | None, jobs: int, of_all: bytes | None) -> list[bytes | None] | None:
+    """As with the header, what is not well formed is as good as none; too few are, too."""
+    if texts is None:
+        return None if of_all is None else [of_all] * jobs
+    found = [trace_of(text) or of_all for text in texts[:jobs]]
+    return found + [of_all] * (jobs - len(found))
 
 
 def _own_keys(keys: list[str], jobs: int, batch_key: str | None) -> list[str]:

@@ -12,6 +12,7 @@ from fairway.core.failure.fingerprint import as_text
 from fairway.core.failure.retry import Counters
 from fairway.core.flows import NEVER
 from fairway.core.ids import unix_ms_of
+from fairway.core.insight.trace_context import traceparent_of
 from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
@@ -64,6 +65,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
         tags=list(record.tags or ()),
         metadata=msgspec.json.decode(record.metadata) if record.metadata else {},
+        traceparent=None if record.trace is None else traceparent_of(record.trace),
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
 

@@ -32,6 +32,7 @@ from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import TenantId
+from fairway.core.insight.trace_context import traceparent_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
@@ -254,6 +255,7 @@ class Exchange:
             api_key=principal.key_id,
             follow_ups=follow_ups,
             only_tenants=principal.only_tenants,
+            recycled=request.recycled,
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:
@@ -329,7 +331,8 @@ class Exchange:
         for lease in leases:
             job = lease.job
             pool, tenant = pools[job.pool], tenants.get(job.tenant)
-            if tenant is None or not pool.is_plain or job.payload[:1] == MARK:
+            is_plain = pool.is_plain and job.trace is None and job.payload[:1] != MARK
+            if tenant is None or not is_plain:
                 said.append(self._special_lease(lease, pool))
                 continue
             said.append(
@@ -349,8 +352,8 @@ class Exchange:
         return said
 
     def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:
-        """Of a pool with a run mode or checkpoints, of a tenant not known here yet, or with a
-        payload too large to be here."""
+        """Of a pool with a run mode or checkpoints, of a tenant not known here yet, within a trace,
+        or with a payload too large to be here."""
         job, directory = lease.job, self._platform.directory
         large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(
@@ -368,6 +371,7 @@ class Exchange:
             timeout_ms=job.timeout_ms,
             run_mode=pool.run_mode,
             resumes=job.epoch > 0 and pool.checkpoint != "none",
+            traceparent=None if job.trace is None else traceparent_of(job.trace),
         )
 
 

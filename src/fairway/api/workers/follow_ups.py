@@ -14,6 +14,7 @@ from fairway.api.payloads.body_cost import weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.workers.reports import Failure, ended_otherwise
 from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.insight.trace_context import trace_of
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX, FOLLOW_UPS_BYTES_MAX
 from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
 from fairway.core.unique import NOT_IN_A_RUN
@@ -39,6 +40,8 @@ class FollowUpReader:
             assert one.follow_ups is not None
             try:
                 jobs = await self._jobs(one.follow_ups.jobs)
+                if (trace := trace_of(one.follow_ups.traceparent or "")) is not None:
+                    jobs = [job._replace(trace=trace) for job in jobs]
                 found[one.n] = WantedFollowUps(one.follow_ups.at_ms, jobs)
             except FairwayError as error:
                 failures.append(ended_otherwise(one, refused(error, one.ran_us)))

@@ -20,6 +20,7 @@ from fairway.cli.processes.signals import stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
+from fairway.runtime import instruments
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, tune_gc
 from fairway.runtime.lasting_output import outlive_readers
@@ -113,6 +114,7 @@ async def serve(
         await api.close()
         peers.close()
         await platform.stop()
+        await instruments.close(platform.instruments.otlp)
 
 
 def checked(settings: Settings) -> Settings:

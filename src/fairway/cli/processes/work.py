@@ -205,13 +205,22 @@ def checked_urls(urls: list[str]) -> list[str]:
 
 async def _main(options: WorkerOptions) -> None:
     from fairway.cli.processes.signals import stop_on_signals
+    from fairway.runtime import instruments
     from fairway.runtime.gc_tuning import tune_gc
     from fairway.worker.keeper import Keeper
 
-    keeper = Keeper(options)
+    otlp, spans = instruments.of_worker(os.environ, options.name), None
+    if otlp is not None and otlp.spans is not None:
+        from fairway.worker.exchange.run_spans import RunSpans
+
+        spans = RunSpans(otlp.spans, options.name)
+    keeper = Keeper(options, spans)
     tune_gc()
     stop_on_signals(keeper.stop, keeper.hurry)
-    await keeper.run()
+    try:
+        await keeper.run()
+    finally:
+        await instruments.close(otlp)
 
 
 def parse_limits(texts: list[str]) -> RunLimits:

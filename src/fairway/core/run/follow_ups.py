@@ -23,6 +23,7 @@ class FollowUp(NamedTuple):
     wish: Wish | None = None
     marks: JobMarks | None = None  # the tenant's own words, if it has any
     limits: bytes | None = None  # of its tenant's own, packed
+    trace: bytes | None = None  # of the run
 
 
 class WantedFollowUps(NamedTuple):
@@ -78,6 +79,7 @@ def children_of(
             one.payload,
             timing=None if timing is None else timing.row,
             limits=one.limits,
+            trace=one.trace,
         )
         for id_, one, type_, timing in zip(ids, wanted.jobs, types, timings, strict=True)
     ]

@@ -63,6 +63,7 @@ class Submission(NamedTuple):
     job: JobType
     request: JobRequest
     idempotency_key: str | None = None
+    traceparent: str | None = None  # of the span that is under way where it is handed in
 
 
 class Backend(Protocol):

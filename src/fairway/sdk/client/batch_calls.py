@@ -16,7 +16,7 @@ from typing import TypeAlias
 from fairway.core.errors import FairwayError
 from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
-from fairway.sdk.client.job_calls import JSON, decode_batch, refusal_of
+from fairway.sdk.client.job_calls import JSON, decode_batch, refusal_of, traces_of
 from fairway.sdk.http.transport import Transport
 from fairway.wire.messages import encode
 from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, values_at_most
@@ -65,7 +65,7 @@ class BatchCalls:
             body += b',"idempotency_keys":' + encode(keys)
         else:
             headers["Idempotency-Key"] = os.urandom(16).hex()
-        body += b"}"
+        body += traces_of([one.traceparent for one in part]) + b"}"
         question = job_calls.submission("/v1/jobs/batch", body, headers)
         reply = decode_batch(await self._transport.ask(question))
         return [item.id or refusal_of(item) for item in reply.items]

@@ -96,7 +96,7 @@ class Client:
         if text is None:
             return await self._submit_alone(submission, key)
         try:
-            return await self._coalescer.submit(text, key)
+            return await self._coalescer.submit(text, key, submission.traceparent)
         except InvalidRequest as error:
             return await self._submit_uploaded(submission, key, error)
 
@@ -106,7 +106,7 @@ class Client:
         if text is None or is_driving():
             return run(self._submit_alone(submission, key))
         try:
-            return self._coalescer.submit_blocking(text, key)
+            return self._coalescer.submit_blocking(text, key, submission.traceparent)
         except InvalidRequest as error:
             return run(self._submit_uploaded(submission, key, error))
 
@@ -136,7 +136,7 @@ class Client:
         return await self._submit(await self._uploaded(submission), key)
 
     async def _submit(self, submission: Submission, key: str) -> str:
-        headers = {**JSON, "Idempotency-Key": key}
+        headers = job_calls.headers_of(key, submission.traceparent)
         question = job_calls.submission("/v1/jobs", encode(submission.request), headers)
         return decode_accepted(await self._transport.ask(question)).id
 

@@ -42,15 +42,16 @@ class Coalescer:
         self._patience_seconds = patience_seconds
         self._line: Line | None = None
 
-    async def submit(self, body: bytes, key: str) -> str:
-        loop = asyncio.get_running_loop()
-        ticket = Ticket(body, key, time.monotonic() + self._patience_seconds, loop)
+    async def submit(self, body: bytes, key: str, traceparent: str | None = None) -> str:
+        loop, ends_at = asyncio.get_running_loop(), time.monotonic() + self._patience_seconds
+        ticket = Ticket(body, key, ends_at, loop, traceparent)
         self._own_line().add(ticket)
         return _id_of(await ticket.answered(), self._addresses)
 
-    def submit_blocking(self, body: bytes, key: str) -> str:
+    def submit_blocking(self, body: bytes, key: str, traceparent: str | None = None) -> str:
         """Not for the thread of `blocking.py`, which would wait for itself."""
-        ticket = Ticket(body, key, time.monotonic() + self._patience_seconds)
+        ends_at = time.monotonic() + self._patience_seconds
+        ticket = Ticket(body, key, ends_at, traceparent=traceparent)
         self._own_line().add(ticket)
         return _id_of(ticket.wait(self._patience_seconds + GRACE_SECONDS), self._addresses)
 

@@ -20,6 +20,7 @@ from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, 
 from fairway.sdk.client.flow_door import FlowDoor, OnAll
 from fairway.sdk.client.flows import Flow, Signature, checked_after, not_in_a_flow
 from fairway.sdk.client.handle import Handle, blocking_run
+from fairway.sdk.client.tracing import current_traceparent
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.times import TimeOptions, time_fields
@@ -169,19 +170,20 @@ class Enqueuer(Generic[P, R]):
 
     def submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
         """A key of the whole batch covers each job by its place."""
-        found = []
+        found, trace = [], current_traceparent()
         for place, given in enumerate(calls):
             if type(given) is tuple and self._idempotency_key is None:  # most are: no call object
-                found.append(Submission(self._job, self.request(given, {})))
+                found.append(Submission(self._job, self.request(given, {}), None, trace))
                 continue
             call: TypedCall[P] = typed(given)
             key = key_of(call, self._idempotency_key, place)
-            found.append(Submission(self._job, self.request(call.args, call.kwargs), key))
+            found.append(Submission(self._job, self.request(call.args, call.kwargs), key, trace))
         return found
 
     def submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
         """The job as a door gets it."""
-        return Submission(self._job, self.request(args, kwargs), self._idempotency_key)
+        request = self.request(args, kwargs)
+        return Submission(self._job, request, self._idempotency_key, current_traceparent())
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
         """The job as it goes over the wire; InvalidArguments when a value does not fit."""

@@ -51,12 +51,19 @@ class JobCalls:
         return [item.id or _again_or_not(item) for item in reply.items]
 
     async def _send_one(self, ticket: Ticket, left_seconds: float) -> str:
-        headers = {**JSON, "Idempotency-Key": ticket.key}
+        headers = headers_of(ticket.key, ticket.traceparent)
         question = submission("/v1/jobs", ticket.body, headers)
         return decode_accepted(await self._asked.attempt(question, left_seconds)).id
 
     def close(self) -> None:
         self._asked.close_idle()
+
+
+def headers_of(key: str, traceparent: str | None) -> dict[str, str]:
+    headers = {**JSON, "Idempotency-Key": key}
+    if traceparent is not None:
+        headers["traceparent"] = traceparent
+    return headers
 
 
 def submission(path: str, body: bytes, headers: Mapping[str, str]) -> Question:
@@ -67,7 +74,18 @@ def submission(path: str, body: bytes, headers: Mapping[str, str]) -> Question:
 def batch_of(tickets: Sequence[Ticket]) -> bytes:
     jobs = b",".join([ticket.body for ticket in tickets])
     keys = encode([ticket.key for ticket in tickets])
-    return b'{"jobs":[%b],"idempotency_keys":%b}' % (jobs, keys)
+    return b'{"jobs":[%b],"idempotency_keys":%b%b}' % (
+        jobs,
+        keys,
+        traces_of([ticket.traceparent for ticket in tickets]),
+    )
+
+
+def traces_of(traceparents: Sequence[str | None]) -> bytes:
+    """What a batch says of them beside its jobs: nothing, when none has any."""
+    if not any(traceparents):
+        return b""
+    return b',"traceparents":' + encode([one or "" for one in traceparents])
 
 
 def refusal_of(item: BatchItem) -> FairwayError:

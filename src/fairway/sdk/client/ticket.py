@@ -26,6 +26,7 @@ class Ticket:
         "ends_at",
         "key",
         "last_error",
+        "traceparent",
     )
 
     def __init__(
@@ -34,9 +35,11 @@ class Ticket:
         key: str,
         ends_at: float,
         loop: asyncio.AbstractEventLoop | None = None,
+        traceparent: str | None = None,
     ) -> None:
         """Without a loop it is a thread's."""
         self.body = body
+        self.traceparent = traceparent
         self.key = key
         self.ends_at = ends_at
         self.last_error: FairwayError | None = None  # of a try that may be followed by another

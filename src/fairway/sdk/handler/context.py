@@ -95,13 +95,14 @@ class RunFacts(Struct, frozen=True, gc=False):
     checkpoint: bytes | None = None  # the state that the run before this one saved last
     sample: float | None = None  # spreads the pause after a failure; None: chance does
     now_ms: int | None = None  # of a clock that is turned by hand; else it is now
+    traceparent: str | None = None  # of the span that this run is, by W3C trace context
 
 
 class Ctx:
     """One run of one job.
 
     `job_id` is the same for all runs of the job, `attempt` and `delivery` count them. Besides there
-    are `type`, `tenant` and `timeout_seconds`.
+    are `type`, `tenant` and `timeout_seconds`; and `traceparent`, if the job belongs to a trace.
     """
 
     # What most runs never change has its value on the class: tens of thousands begin a second.
@@ -111,6 +112,7 @@ class Ctx:
     error: BaseException | None = None  # how it ended, for hooks that want to know
     _checkpoints = 0
     sample: float | None = None
+    traceparent: str | None = None
     _follow_ups: RunFollowUps | None = None  # once it wanted one
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
@@ -124,6 +126,8 @@ class Ctx:
             self._ends_at = time.monotonic() + facts.timeout_seconds
         if facts.sample is not None:
             self.sample = facts.sample
+        if facts.traceparent is not None:
+            self.traceparent = facts.traceparent
         self._sink = sink
         self._now_ms = facts.now_ms
         self.epoch = facts.epoch

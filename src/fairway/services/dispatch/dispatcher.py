@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Holds
@@ -45,6 +45,9 @@ from fairway.services.sessions.session_table import SessionTable
 from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
 from fairway.store.leases import Origin
 
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchSettings:
@@ -66,6 +69,7 @@ class Dispatcher:
         *,
         clock: Clock,
         metrics: Metrics,
+        spans: JobSpans | None = None,
     ) -> None:
         self._clock = clock
         self._metrics = metrics
@@ -82,7 +86,7 @@ class Dispatcher:
         self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
         self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
         memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
-        self._granting = Granting(memory, settings.tokens, ports, clock, metrics)
+        self._granting = Granting(memory, settings.tokens, ports, clock, metrics, spans)
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)

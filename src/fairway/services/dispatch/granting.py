@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
@@ -29,6 +30,9 @@ from fairway.services.sessions.held_calls import HeldCall, Line
 from fairway.services.sessions.session_table import LEASES_PER_REPLY, SessionTable
 from fairway.services.sessions.sessions import Lease, Session
 
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -44,7 +48,13 @@ class Memory:
 
 class Granting:
     def __init__(
-        self, memory: Memory, tokens: LeaseTokens, ports: Ports, clock: Clock, metrics: Metrics
+        self,
+        memory: Memory,
+        tokens: LeaseTokens,
+        ports: Ports,
+        clock: Clock,
+        metrics: Metrics,
+        spans: JobSpans | None = None,
     ) -> None:
         self._pools = memory.pools
         self._shards = memory.shards
@@ -56,6 +66,7 @@ class Granting:
         self._ports = ports
         self._clock = clock
         self._metrics = metrics
+        self._spans = spans
 
     def wake(self, woken: Iterable[tuple[PoolId, TenantId]]) -> None:
         """These (pool, tenant) may have work now."""
@@ -180,7 +191,10 @@ class Granting:
             first = [one for one in new if not (one.job.epoch or one.job.limits)] if again else new
             session.outbox += first
             self._leases.write_later(first)
-        tell_started(self._metrics, pool, new, self._clock.unix_ms())
+        unix_ms = self._clock.unix_ms()
+        tell_started(self._metrics, pool, new, unix_ms)
+        if self._spans is not None:
+            self._spans.granted([lease.job for lease in new], pool.name, session.worker, unix_ms)
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""

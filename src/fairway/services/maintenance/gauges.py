@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
+from msgspec.structs import asdict
+
 from fairway.core.backlog.counts import Expected, Survey
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.insight.look import Look
@@ -51,7 +53,11 @@ class Gauges:
         for kind, count in restraints.items():
             metrics.restraints.labels(kind).set(count)
         metrics.shards.set(len(dispatcher.open_shards()))
-        await self._on_look(Look(waiting, running, slots, restraints, self._clock.unix_ms()))
+        look = Look(waiting, running, slots, restraints, self._clock.unix_ms())
+        for pool in dispatcher.pools.by_name.values():
+            for kind, count in asdict(look.held(pool.number)).items():
+                metrics.held.labels(pool.name, kind).set(count)
+        await self._on_look(look)
         return effort.rest_seconds(REST_SECONDS)
 
     async def _survey(self) -> Survey:

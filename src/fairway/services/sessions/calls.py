@@ -47,3 +47,4 @@ class Call(NamedTuple):
     # number of a success → what it starts
     follow_ups: Mapping[int, WantedFollowUps] = {}
     only_tenants: frozenset[TenantId] | None = None  # of a shared worker's key; None: any
+    recycled: Mapping[Any, int] = {}  # processes that were replaced, by why

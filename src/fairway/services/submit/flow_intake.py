@@ -237,6 +237,7 @@ def queued(tenant: TenantId, job: JobId, new: NewJob, types: Mapping[str, TypeId
         new.timeout_ms,
         new.payload,
         limits=new.limits,
+        trace=new.trace,
     )
 
 

@@ -38,6 +38,7 @@ from fairway.services.submit.submission_group import (
     dedup_claims,
     has_events,
     is_all_keyed,
+    is_traced,
     jobs_in,
     jobs_to_write,
     limited,
@@ -47,6 +48,7 @@ from fairway.services.submit.submission_group import (
     oldest_by_stream,
     scheduled_in,
     told_of_others,
+    traced,
     unique_wishes,
     verdicts_of,
 )
@@ -123,6 +125,7 @@ class Submissions:
                 is_known = False
             if new.id or new.wish or new.idempotency_key or new.marks or new.limits or new.unique:
                 is_special = True
+            is_special = is_special or new.trace is not None
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
@@ -145,22 +148,31 @@ class Submissions:
             )
             for id_, new in zip(ids, wanted, strict=True)
         ]
-        scheduled, claims, marks, unique = None, None, None, None
-        if is_special:
-            if any(new.wish for new in wanted):
-                jobs, scheduled = self._timed(jobs, wanted)
-            if any(new.limits for new in wanted):
-                jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
-            claims = claims_of(jobs, wanted)
-            marks = marks_of(jobs, wanted, is_heard_of=tenant.job_events)
-            unique = unique_wishes(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
-        size = payload_bytes(jobs)
-        self._group(shard, is_heavy(len(jobs), size)).add(
-            Submission(jobs, claims, verdicts, size, scheduled, marks, unique)
-        )
+        one = Submission(jobs, None, verdicts, payload_bytes(jobs))
+        if is_special:
+            one = self._special(one, wanted, tenant)
+        self._group(shard, is_heavy(len(jobs), one.payload_bytes)).add(one)
         self._waiters.add(verdicts)
         return await verdicts
+
+    def _special(self, one: Submission, wanted: Sequence[NewJob], tenant: Tenant) -> Submission:
+        """The same, with what its jobs want besides to run."""
+        jobs, scheduled, has_traces = one.jobs, None, any(new.trace for new in wanted)
+        if any(new.wish for new in wanted):
+            jobs, scheduled = self._timed(jobs, wanted)
+        if any(new.limits for new in wanted):
+            jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
+        if has_traces:
+            jobs = traced(jobs, wanted)
+        return one._replace(
+            jobs=jobs,
+            claims=claims_of(jobs, wanted),
+            scheduled=scheduled,
+            marks=marks_of(jobs, wanted, is_heard_of=tenant.job_events),
+            unique=unique_wishes(jobs, wanted),
+            is_traced=has_traces,
+        )
 
     def _timed(
         self, jobs: list[QueuedJob], wanted: Sequence[NewJob]
@@ -226,10 +238,12 @@ class Submissions:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
-            scheduled, marks = scheduled_in(group), marks_in(group)
+            scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
             is_unique = any(item.unique for item in group)
             if not (claims or is_unique):
-                await store.insert_jobs(connection, shard, jobs_in(group), scheduled, marks)
+                await store.insert_jobs(
+                    connection, shard, jobs_in(group), scheduled, marks, traced=with_traces
+                )
                 return Written({}, {})
             is_plain = scheduled is None and marks is None
             written = Written({}, {})
@@ -239,13 +253,17 @@ class Submissions:
                 taken = written.holders
             elif is_plain and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
                 jobs = jobs_to_write(group, claims, {})
-                taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
+                taken = await store.claim_and_insert(
+                    connection, shard, [*claims.values()], jobs, traced=with_traces
+                )
             else:
                 async with connection.transaction():
                     taken = await store.claim_keys(connection, shard, list(claims.values()))
                     winners = jobs_to_write(group, claims, taken)
                     if winners:
-                        await store.insert_jobs(connection, shard, winners, scheduled, marks)
+                        await store.insert_jobs(
+                            connection, shard, winners, scheduled, marks, traced=with_traces
+                        )
             holders = taken | {
                 key: KeyHolder(claim.body_hash, claim.job)
                 for key, claim in claims.items()

@@ -42,6 +42,7 @@ class NewJob(NamedTuple):
     marks: JobMarks | None = None  # the tenant's own words, if it has any
     limits: bytes | None = None  # of its tenant's own, packed
     unique: UniqueWish | None = None
+    trace: bytes | None = None  # that it belongs to
 
 
 def heard_of(tenant: Tenant, wanted: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -68,6 +69,7 @@ class Submission(NamedTuple):
     scheduled: frozenset[str] | None = None  # those not due yet; None: no job has times or limits
     marks: dict[str, JobMarks] | None = None  # of those that have any
     unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
+    is_traced: bool = False  # some of its jobs belong to a trace
 
 
 class Written(NamedTuple):
@@ -100,6 +102,18 @@ def limited(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[QueuedJob]:
         replace(job, limits=new.limits) if new.limits else job
         for job, new in zip(jobs, wanted, strict=True)
     ]
+
+
+def traced(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[QueuedJob]:
+    """The same jobs, with the traces of those that belong to one."""
+    return [
+        replace(job, trace=new.trace) if new.trace is not None else job
+        for job, new in zip(jobs, wanted, strict=True)
+    ]
+
+
+def is_traced(group: list[Submission]) -> bool:
+    return any(item.is_traced for item in group)
 
 
 def oldest_by_stream(jobs: list[QueuedJob]) -> dict[StreamKey, str]:

@@ -33,6 +33,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.submit.submission_group import (
     Submission,
     Written,
+    is_traced,
     jobs_to_write,
     marks_in,
     scheduled_in,
@@ -74,7 +75,12 @@ class UniqueIntake:
         if winners := [job for job in jobs if job.id not in lost]:
             winners = _capped(winners, wishes, settled.since_ms)
             await store.insert_jobs(
-                connection, shard, winners, scheduled_in(group), marks_in(group)
+                connection,
+                shard,
+                winners,
+                scheduled_in(group),
+                marks_in(group),
+                traced=is_traced(group),
             )
         written = {job.id: key_of(job) for job in winners}
         if settled.replaced and term is not None:

@@ -10,7 +10,7 @@ webhooks to read for is read at once; the rest is found by a look every quarter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from fairway.core.events.event import NewEvent
@@ -123,7 +123,8 @@ class LogReader:
             self._full_until_us[key.id] = self._clock.now_us() + FULL_US
             return False
         page = await read_events(connection, key.shard, key.tenant, webhook.position, room)
-        read = _page(webhook, page)
+        jobs = [event.job for event in page.events if event.job is not None]
+        read = _page(webhook, page, await deliveries.read_traces(connection, key, jobs))
         async with connection.transaction():
             if not await self._write(connection, term, read):
                 return False
@@ -154,10 +155,10 @@ class LogReader:
             await deliveries.trim_deliveries(connection, key, KEPT_MAX)
 
 
-def _page(webhook: Webhook, page: EventPage) -> _Page:
+def _page(webhook: Webhook, page: EventPage, traces: Mapping[str, bytes]) -> _Page:
     wanted = EventFilter(kinds=webhook.terms.kinds)
     made = [
-        NewDelivery(event.position, event.kind, body_of(event))
+        NewDelivery(event.position, event.kind, body_of(event), traces.get(event.job or ""))
         for event in page.events
         if wanted.matches(event)
     ]

@@ -57,7 +57,12 @@ class Outbound:
             per_tenant_max=settings.webhooks_per_tenant,
             shard_count=shard_count,
         )
-        sender = Sender(destinations, store_clock, call_seconds=settings.webhook_call_seconds)
+        sender = Sender(
+            destinations,
+            store_clock,
+            call_seconds=settings.webhook_call_seconds,
+            spans=instruments.spans,
+        )
         self._deliverer = Deliverer(
             database,
             dispatcher,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.insight.trace_context import is_sampled, traceparent_of
 from fairway.core.webhooks.retries import Answer
 from fairway.core.webhooks.signing import signatures
 from fairway.core.webhooks.webhook import Webhook, delivery_id
@@ -20,6 +21,9 @@ from fairway.runtime.pinned_http import PinnedConnection, PinnedReply
 from fairway.services.store_clock import StoreClock
 from fairway.services.webhooks.destinations import Destination, Destinations
 from fairway.store.webhooks.deliveries import DueDelivery
+
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
 
 QUICK_SECONDS = 1.0  # without an answer for longer, a call moves out of the others' way
 LANES = 8  # calls at a time to one receiver that answers
@@ -35,11 +39,17 @@ class AnsweredCall(NamedTuple):
 
 class Sender:
     def __init__(
-        self, destinations: Destinations, store_clock: StoreClock, *, call_seconds: float
+        self,
+        destinations: Destinations,
+        store_clock: StoreClock,
+        *,
+        call_seconds: float,
+        spans: JobSpans | None = None,
     ) -> None:
         self._destinations = destinations
         self._store_clock = store_clock
         self._call_seconds = call_seconds
+        self._spans = spans
 
     async def send(
         self, webhook: Webhook, due: list[DueDelivery], may_wait: Callable[[], bool]
@@ -52,7 +62,8 @@ class Sender:
             found = await self._destinations.find(webhook.terms.url, webhook.key.tenant)
         except InvalidRequest as refused:
             return [AnsweredCall(due[0], Answer(None, f"Not sent: {refused.message}"))]
-        turn = _Turn(webhook, found, self._store_clock, self._call_seconds, may_wait)
+        told_by = self._store_clock, self._call_seconds, self._spans
+        turn = _Turn(webhook, found, *told_by, may_wait)
         try:
             return await turn.send(due)
         finally:
@@ -66,12 +77,14 @@ class _Turn:
         destination: Destination,
         store_clock: StoreClock,
         call_seconds: float,
+        spans: JobSpans | None,
         may_wait: Callable[[], bool],
     ) -> None:
         self._webhook = webhook
         self._destination = destination
         self._store_clock = store_clock
         self._call_seconds = call_seconds
+        self._spans = spans
         self._may_wait = may_wait
         self._idle: list[PinnedConnection] = []
         self._is_well = True  # every call so far was answered soon, and well
@@ -92,11 +105,30 @@ class _Turn:
     async def _lane(self, left: Iterator[DueDelivery]) -> None:
         """One call after the other, until one of any lane does not go well."""
         for delivery in left:
-            answer = await self._answer(delivery)
+            answer = await self._traced(delivery)
             self._calls.append(AnsweredCall(delivery, answer))
             self._is_well = self._is_well and answer.is_success
             if not self._is_well:
                 return
+
+    async def _traced(self, delivery: DueDelivery) -> Answer:
+        """Its receiver goes on with the trace of the job; below our own span, if there is one."""
+        if self._spans is None or delivery.trace is None or not is_sampled(delivery.trace):
+            return await self._answer(delivery)
+        target = self._destination.target
+        facts: dict[str, str | int] = {
+            "server.address": target.host,
+            "server.port": target.port,
+            "fairway.webhook": self._webhook.key.id,
+            "fairway.attempt": delivery.attempts + 1,
+        }
+        with self._spans.delivers(delivery.trace, delivery.kind, facts) as span:
+            answer = await self._answer(delivery._replace(trace=span.trace))
+            if answer.status is not None:
+                span.say({"http.response.status_code": answer.status})
+            if not answer.is_success:
+                span.fail(str(answer.status or "no_answer"))
+        return answer
 
     async def _answer(self, delivery: DueDelivery) -> Answer:
         call = asyncio.create_task(self._call(delivery))
@@ -160,9 +192,11 @@ class _Turn:
             f"POST {target.path} HTTP/1.1\r\nhost: {target.authority}\r\n"
             f"content-type: application/json\r\nuser-agent: {USER_AGENT}\r\n"
             f"webhook-id: {message}\r\nwebhook-timestamp: {timestamp}\r\n"
-            f"webhook-signature: {signed}\r\ncontent-length: {len(delivery.body)}\r\n\r\n"
+            f"webhook-signature: {signed}\r\ncontent-length: {len(delivery.body)}\r\n"
         )
-        return head.encode("ascii") + delivery.body
+        if delivery.trace is not None:
+            head += f"traceparent: {traceparent_of(delivery.trace)}\r\n"
+        return head.encode("ascii") + b"\r\n" + delivery.body
 
 
 def _answer_of(call: asyncio.Task[PinnedReply]) -> Answer:

@@ -116,6 +116,8 @@ class Exchange:
     async def _listen(self, session: Session, call: Call) -> None:
         """What it runs, then what has ended; then what it no longer names, if it named all."""
         running, unknown = call.running or [], []
+        for why, count in call.recycled.items():
+            self._metrics.recycled.labels(why).inc(count)
         if call.hello is not None:
             await self._greet(session, call.hello, [*running, *self._claimed(call)])
             self._lease_reconciler.note_ended(session, running)

@@ -37,7 +37,7 @@ ORDER BY pool, tenant, lane, type, priority, id LIMIT :limit
 SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
        CASE WHEN octet_length(job.payload) <= :light_bytes::int THEN job.payload END AS payload,
        job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
-       job.ctid::text AS place, job.limits
+       job.ctid::text AS place, job.limits, job.trace
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
      AS stream (pool, tenant, lane, type, priority, cursor, most, number)
@@ -56,7 +56,7 @@ CROSS JOIN LATERAL (
 -- sum is known before a large payload is fetched. It costs a third more than `read_streams`.
 SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
        job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
-       job.ctid::text AS place, job.limits
+       job.ctid::text AS place, job.limits, job.trace
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
      AS stream (pool, tenant, lane, type, priority, cursor, most, number)

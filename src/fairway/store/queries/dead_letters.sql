@@ -108,7 +108,7 @@ WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
   AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
-          payload, failures, job_timing(execute_at, not_after, on_late) AS timing, NULL::text AS place, limits
+          payload, failures, job_timing(execute_at, not_after, on_late) AS timing, NULL::text AS place, limits, trace
 
 -- name: discard
 -- Off the list of dead letters; the job stays dead, and visible, until its retention ends.

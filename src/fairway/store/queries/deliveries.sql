@@ -4,11 +4,20 @@ SELECT now() AS now FROM shards WHERE shard = :shard AND term = :term FOR KEY SH
 
 -- name: write_deliveries
 -- Written before anything is sent. One that is there is sent again: somebody went back in the log.
-INSERT INTO webhook_deliveries (shard, tenant, webhook, number, kind, body, state, next_at)
-SELECT :shard, :tenant, :webhook, made.number, made.kind, made.body, 0, now()
-FROM unnest(:numbers::bigint[], :kinds::text[], :bodies::bytea[]) AS made (number, kind, body)
+INSERT INTO webhook_deliveries (shard, tenant, webhook, number, kind, body, state, next_at, trace)
+SELECT :shard, :tenant, :webhook, made.number, made.kind, made.body, 0, now(), made.trace
+FROM unnest(:numbers::bigint[], :kinds::text[], :bodies::bytea[], :traces::bytea[]) AS made (number, kind, body, trace)
 ON CONFLICT (shard, tenant, webhook, number) DO UPDATE
     SET state = 0, attempts = 0, next_at = excluded.next_at
+
+-- name: read_traces
+-- Of those of these jobs that belong to a trace; one that is told of late may be gone by now.
+SELECT job.id::text AS id, job.trace
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
+WHERE job.trace IS NOT NULL
 
 -- name: count_waiting_tests
 -- So many at most: more need not be known.
@@ -26,10 +35,10 @@ SELECT count(*) AS count FROM (
 
 -- name: due_deliveries
 -- What is to be sent of each of these webhooks, so many of each.
-SELECT asked.tenant, asked.webhook, due.number, due.kind, due.body, due.attempts
+SELECT asked.webhook, due.number, due.kind, due.body, due.attempts, due.trace
 FROM unnest(:tenants::int[], :webhooks::uuid[], :eaches::int[]) AS asked (tenant, webhook, each)
 CROSS JOIN LATERAL (
-    SELECT number, kind, body, attempts FROM webhook_deliveries
+    SELECT number, kind, body, attempts, trace FROM webhook_deliveries
     WHERE shard = :shard AND tenant = asked.tenant AND webhook = asked.webhook AND state = 0 AND next_at <= now()
     ORDER BY next_at LIMIT asked.each
 ) AS due

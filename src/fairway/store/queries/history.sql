@@ -4,7 +4,7 @@ SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lan
        job.attempts, job.deliveries, job.timeout_ms, job.execute_at, job.started_at, job.finished_at, job.ran_us,
        job.payload, job.result, job.error, job.failures, job.fingerprint, job.not_after, job.on_late,
        job.billed_us, job.unbilled_us, job.parent::text AS parent, job.children, job.children_ms,
-       job.tags, job.metadata, job.history, job.limits
+       job.tags, job.metadata, job.history, job.limits, job.trace
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 CROSS JOIN LATERAL (
     SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0

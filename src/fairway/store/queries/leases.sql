@@ -19,7 +19,7 @@ RETURNING jobs.id::text AS id
 -- payloads: who runs them has those.
 SELECT id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
        ''::bytea AS payload, failures, job_timing(execute_at, not_after, on_late) AS timing,
-       NULL::text AS place, limits,
+       NULL::text AS place, limits, trace,
        session::text AS session, token::text AS token,
        extract(epoch FROM now() - started_at)::float8 AS running_seconds
 FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
@@ -61,7 +61,7 @@ DELETE FROM sessions WHERE shard = :shard AND session = ANY(:sessions::uuid[])
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
        job.deliveries, job.timeout_ms,
        CASE WHEN :with_payloads::bool THEN job.payload ELSE ''::bytea END AS payload, job.failures,
-       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits, job.trace,
        job.state, job.token::text AS token,
        coalesce(extract(epoch FROM now() - job.started_at), 0)::float8 AS running_seconds
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)

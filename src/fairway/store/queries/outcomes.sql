@@ -95,16 +95,16 @@ WITH ended AS (
     FROM ended HAVING count(*) > 0
 ), started AS (
     INSERT INTO jobs (events, shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
-                      not_after, on_late, parent, limits, tags, metadata)
+                      not_after, on_late, parent, limits, tags, metadata, trace)
     SELECT new.events, :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
            new.payload, new.execute_at, new.not_after, new.on_late, new.parent, new.limits, new.tags::text[],
-           new.metadata
+           new.metadata, new.trace
     FROM unnest(:child_events::bool[], :child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[],
                 :pools::smallint[], :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
                 :payloads::bytea[], :execute_ats::timestamptz[], :not_afters::timestamptz[], :on_lates::smallint[],
-                :child_limits::bytea[], :child_tags::text[], :child_metadata::bytea[])
+                :child_limits::bytea[], :child_tags::text[], :child_metadata::bytea[], :child_traces::bytea[])
          AS new (events, tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
-                 not_after, on_late, limits, tags, metadata)
+                 not_after, on_late, limits, tags, metadata, trace)
     WHERE new.parent = ANY (ARRAY(SELECT ended.id FROM ended))  -- no join, so there is one plan
 )
 SELECT ended.id::text AS id FROM ended

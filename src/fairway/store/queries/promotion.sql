@@ -54,7 +54,7 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, due.tenant, due.id) AN
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
           jobs.epoch, jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures,
-          job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing, NULL::text AS place, jobs.limits
+          job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing, NULL::text AS place, jobs.limits, jobs.trace
 
 -- name: reschedule
 -- Another time for a job that is still scheduled; the row lock decides against a racing promotion. One that waits

@@ -11,6 +11,14 @@ FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :poo
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
      AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
+-- name: insert_traced_jobs
+-- The same for jobs of which some belong to a trace: the others do not pay for it.
+INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, trace)
+SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
+FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+            :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[], :traces::bytea[])
+     AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace)
+
 -- name: insert_marked_jobs
 -- Jobs of which somebody wants to hear of some, and that those were accepted. Their mark is false, which says that it is
 -- noted here: a trigger would do that row by row, at twice the price of the job.
@@ -18,11 +26,11 @@ WITH new AS MATERIALIZED (
     SELECT unnest(:ids::text::uuid[]) AS id, unnest(:tenants::text::int[]) AS tenant, unnest(:types::text::int[]) AS type,
            unnest(:pools::text::smallint[]) AS pool, unnest(:priorities::text::smallint[]) AS priority,
            unnest(:lanes::text::smallint[]) AS lane, unnest(:timeouts_ms::text::int[]) AS timeout_ms,
-           unnest(:payloads::bytea[]) AS payload, unnest(:marks::text::bool[]) AS events
+           unnest(:payloads::bytea[]) AS payload, unnest(:marks::text::bool[]) AS events, unnest(:traces::bytea[]) AS trace
 ), written AS (
-    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, events)
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, events, trace)
     SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload,
-           new.events
+           new.events, new.trace
     FROM new
 )
 INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool)
@@ -46,6 +54,28 @@ WITH claimed AS (
     FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
                 :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
          AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
+    WHERE new.id <> ALL (:jobs::uuid[]) OR new.id IN (SELECT claimed.job FROM claimed)
+)
+SELECT tenant, key FROM claimed
+
+-- name: claim_and_insert_traced
+-- The same for jobs of which some belong to a trace.
+WITH claimed AS (
+    INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
+    SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+    FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+         AS wanted (tenant, key, body_hash, job)
+    ON CONFLICT (shard, tenant, key) DO UPDATE
+        SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
+        WHERE held.expires_at < now()
+    RETURNING tenant, key, job
+), written AS (
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, trace)
+    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
+    FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+                :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[],
+                :traces::bytea[])
+         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace)
     WHERE new.id <> ALL (:jobs::uuid[]) OR new.id IN (SELECT claimed.job FROM claimed)
 )
 SELECT tenant, key FROM claimed

@@ -28,6 +28,7 @@ class NewDelivery(NamedTuple):
     number: int
     kind: str
     body: bytes
+    trace: bytes | None = None  # of the job that it tells of
 
 
 class DueDelivery(NamedTuple):
@@ -35,6 +36,7 @@ class DueDelivery(NamedTuple):
     kind: str
     body: bytes
     attempts: int
+    trace: bytes | None = None  # of the job that it tells of
 
 
 class CallMade(NamedTuple):
@@ -64,8 +66,19 @@ async def write_deliveries(
     connection: Connection, key: WebhookKey, made: Sequence[NewDelivery]
 ) -> None:
     """In a transaction that holds the webhook."""
-    rows = columns(made, "numbers", "kinds", "bodies")
+    rows = columns(made, "numbers", "kinds", "bodies", "traces")
     await execute(connection, _SQL["write_deliveries"], **_of(key), **rows)
+
+
+async def read_traces(
+    connection: Connection, key: WebhookKey, jobs: Sequence[str]
+) -> dict[str, bytes]:
+    """By job, of those that belong to a trace."""
+    if not jobs:
+        return {}
+    wanted = {"tenants": [key.tenant] * len(jobs), "ids": list(jobs)}
+    rows = await fetch(connection, _SQL["read_traces"], shard=key.shard, **wanted)
+    return {row["id"]: row["trace"] for row in rows}
 
 
 async def count_waiting(connection: Connection, key: WebhookKey, most: int) -> int:
@@ -85,8 +98,7 @@ async def due_deliveries(
     wanted = columns(asked, "tenants", "webhooks", "eaches")
     found: dict[str, list[DueDelivery]] = {}
     for row in await fetch(connection, _SQL["due_deliveries"], shard=shard, **wanted):
-        due = DueDelivery(row["number"], row["kind"], row["body"], row["attempts"])
-        found.setdefault(str(row["webhook"]), []).append(due)
+        found.setdefault(str(row["webhook"]), []).append(DueDelivery(*row[1:]))
     return found
 
 

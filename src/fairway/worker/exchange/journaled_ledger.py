@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Report
@@ -18,18 +19,30 @@ from fairway.worker.exchange.journal import Journal, open_journal
 from fairway.worker.exchange.large_results import is_heavy
 from fairway.worker.exchange.lease_ledger import LeaseLedger
 
+if TYPE_CHECKING:
+    from fairway.worker.exchange.run_spans import RunSpans
+
 log = logger("worker")
 
 JOURNALED_POOLS = frozenset({"medium", "long"})
 
 
 class JournaledLedger:
-    def __init__(self, folder: Path | None, life: str, urls: list[str], pools: set[str]) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        life: str,
+        urls: list[str],
+        pools: set[str],
+        spans: RunSpans | None = None,
+    ) -> None:
         is_worth_it = not JOURNALED_POOLS.isdisjoint(pools)
         self._journal = open_journal(folder if is_worth_it else None, life, urls)
         self.failed_runs = FailedRuns()
         self.ledger = LeaseLedger(
-            JOURNALED_POOLS if self._journal else (), on_failure=self.failed_runs.note
+            JOURNALED_POOLS if self._journal else (),
+            on_failure=self.failed_runs.note,
+            spans=spans,
         )
         self._writing: dict[int, asyncio.Task[None]] = {}  # by number of the report
 

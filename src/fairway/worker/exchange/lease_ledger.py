@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
@@ -16,6 +17,9 @@ from msgspec import Raw
 from fairway.core.ids import Epoch
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.exchange.large_results import is_heavy
+
+if TYPE_CHECKING:  # which needs OpenTelemetry
+    from fairway.worker.exchange.run_spans import RunSpans
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
 DONE_MAX = 8192  # runs heard of: so many are remembered at least, and twice as many at most
@@ -46,7 +50,9 @@ class LeaseLedger:
         journaled_pools: Iterable[str] = (),
         *,
         on_failure: Callable[[Lease, Report], None],
+        spans: RunSpans | None = None,
     ) -> None:
+        self._spans = spans  # of runs, where they are wanted
         self._on_failure = on_failure  # of a run that failed, before it is reported
         self._journaled_pools = frozenset(journaled_pools)
         self._for_journal: list[Report] = []
@@ -75,6 +81,8 @@ class LeaseLedger:
             is_met = job in running or job in reported or job in done or job in before
             if is_met and self._is_known(lease):
                 continue
+            if self._spans is not None:
+                lease = self._spans.begun(lease)
             running[job] = lease
             new.append(lease)
         return new
@@ -102,6 +110,8 @@ class LeaseLedger:
             self._last_words.append(_holding(lease, progress, ended=True))  # before the report
         report.n = self._number = self._number + 1
         report.tenant, report.token = lease.tenant, lease.token
+        if self._spans is not None:
+            self._spans.ended(report)
         if report.failure is not None:
             self._on_failure(lease, report)
         if lease.pool in self._journaled_pools:
@@ -147,7 +157,7 @@ class LeaseLedger:
         """Jobs that run here under a lease older than one of these: that run is lost."""
         held = self.running
         old = [one.job for one in leases if one.job in held and held[one.job].epoch < one.epoch]
-        return [job for job in old if self.running.pop(job, None) is not None]
+        return self._gone(old)
 
     def lost(self, jobs: Sequence[str], epochs: Sequence[Epoch]) -> list[str]:
         """Those of these jobs that ran here under the lease that is lost, or an older one.
@@ -158,7 +168,13 @@ class LeaseLedger:
         held = self.running
         meant = zip(jobs, epochs, strict=True) if epochs else ((job, NEWEST) for job in jobs)
         old = [job for job, epoch in meant if job in held and held[job].epoch <= epoch]
-        return [job for job in old if held.pop(job, None) is not None]
+        return self._gone(old)
+
+    def _gone(self, jobs: Iterable[str]) -> list[str]:
+        gone = [job for job in jobs if self.running.pop(job, None) is not None]
+        if self._spans is not None:
+            self._spans.lost(gone)
+        return gone
 
     @property
     def unheard_count(self) -> int:

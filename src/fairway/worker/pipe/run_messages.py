@@ -49,12 +49,14 @@ def report_of(lease: Lease, end: Outcome, ran_us: int) -> RunReport:
     )
 
 
-def with_follow_ups(ended: RunReport, follow_ups: RunFollowUps) -> RunReport:
+def with_follow_ups(
+    ended: RunReport, follow_ups: RunFollowUps, traceparent: str | None = None
+) -> RunReport:
     """What the run wanted to start goes with its success; else it is dropped with the run."""
     gathered = follow_ups.close()
     if gathered and ended.kind == SUCCEEDED:
         texts = [Raw(one.text) for one in gathered]
-        ended.follow_ups = FollowUps(at_ms=follow_ups.at_ms, jobs=texts)
+        ended.follow_ups = FollowUps(at_ms=follow_ups.at_ms, jobs=texts, traceparent=traceparent)
     return ended
 
 

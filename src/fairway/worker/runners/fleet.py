@@ -24,6 +24,7 @@ from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
+from fairway.wire.bounds import RECYCLED_MAX
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.limits.enforcement_level import EnforcementLevel
@@ -99,6 +100,7 @@ class Fleet:
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
         self._watching = Watchdog(on_end)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._recycled: dict[str, int] = {}  # why processes were replaced, since somebody asked
         self._deaths_in_row = 0
         self._born = 0.0
         self._stopping = False
@@ -112,6 +114,16 @@ class Fleet:
     @property
     def type_names(self) -> list[str]:
         return sorted(self._declared)
+
+    def take_recycled(self) -> dict[str, int]:
+        """Why processes were replaced since the last time, and how often."""
+        self._count("apart", self._isolated.take_deaths())
+        found, self._recycled = self._recycled, {}
+        return found
+
+    def _count(self, why: str, count: int) -> None:
+        if count:
+            self._recycled[why] = min(self._recycled.get(why, 0) + count, RECYCLED_MAX)
 
     async def start(self) -> None:
         """Raises InvalidRequest for an app that does not load, Unavailable without a process."""
@@ -282,6 +294,7 @@ class Fleet:
     def _retire(self, runner: RunnerProcess) -> None:
         """It takes nothing new; another does."""
         log.warning("runner lost threads to jobs that do not stop; replacing it", pid=runner.pid)
+        self._count("stuck", 1)
         self._retired.add(runner)
         self._shared = None
         self._spawn(self._replace_shared())
@@ -339,6 +352,7 @@ class Fleet:
             return
         self._report_lost(runner, death)
         if runner is self._shared:
+            self._count("died", 1)
             self._shared = None
             self._spawn(self._replace_shared())
 

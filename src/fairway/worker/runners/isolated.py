@@ -108,6 +108,7 @@ class IsolatedRuns:
         self._runners: set[RunnerProcess] = set()
         self._warm: list[RunnerProcess] = []
         self._deaths: dict[str, int] = defaultdict(int)  # job type → in a row
+        self._died = 0  # with a job, since somebody asked
         self._listener = Listener(self._receive, self._after_death)
         self._stopping = False
 
@@ -127,6 +128,11 @@ class IsolatedRuns:
     @property
     def pids(self) -> set[int]:
         return {runner.pid for runner in self._runners if runner.pid is not None}
+
+    def take_deaths(self) -> int:
+        """Runners that died with a job since the last time."""
+        died, self._died = self._died, 0
+        return died
 
     def run(self, lease: Lease, declared: Declared) -> Coroutine[Any, Any, None]:
         """It is ours from now on; the coroutine hands it to a runner. Its end comes later."""
@@ -319,6 +325,7 @@ class IsolatedRuns:
             return
         for run in [one for one in self._runs.values() if one.runner is runner]:
             self._deaths[run.lease.type] += 1
+            self._died += 1
             self._forget(run, _end_of(run, death))
 
     def _forget(self, run: IsolatedRun, end: Outcome) -> None:

@@ -1,0 +1,49 @@
+"""Which jobs have their spans made: decided once, when a job is accepted, and kept with it.
+
+A job that comes within a trace follows it, if that is wanted; of the others a ratio is taken. Both
+within a number a second, of which one tenant has a quarter at most: whoever sets the sampled flag
+on every request costs others neither time nor their own traces.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.core.backpressure.rate_limit import Bucket
+from fairway.core.ids import TenantId
+from fairway.core.insight.trace_context import is_sampled
+
+TENANTS_MAX = 1000  # of which it is known what they used; then all begin anew
+
+
+class Sampling(NamedTuple):
+    ratio: float  # of jobs that begin a trace of their own
+    follows_parents: bool = True  # a job within a trace is sampled as that is
+    per_second: int = 200
+
+
+class TraceSampler:
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._all = Bucket(sampling.per_second, 0)
+        self._by_tenant: dict[TenantId, Bucket] = {}
+
+    def takes(self, parent: bytes | None, tenant: TenantId, chance: float, now_us: int) -> bool:
+        """`chance` is evenly between 0 and 1."""
+        if parent is None or not self._sampling.follows_parents:
+            is_wanted = chance < self._sampling.ratio
+        else:
+            is_wanted = is_sampled(parent)
+        return is_wanted and self._has_room(tenant, now_us)
+
+    def _has_room(self, tenant: TenantId, now_us: int) -> bool:
+        most = self._sampling.per_second
+        share = max(most // 4, 1)
+        own = self._by_tenant.get(tenant)
+        if own is None:
+            if len(self._by_tenant) >= TENANTS_MAX:
+                self._by_tenant.clear()
+            own = self._by_tenant[tenant] = Bucket(share, now_us)
+        if own.early_us(1, share, share, now_us) or self._all.take(1, most, most, now_us):
+            return False
+        return own.take(1, share, share, now_us) == 0

@@ -1,0 +1,162 @@
+"""OpenTelemetry, joined: what one program sends by OTLP over HTTP, each signal by a thread.
+
+Spans, figures and lines wait in bounded queues (`otlp_queue.py`); the event loop never waits for a
+receiver. Only imported where it is on: everything else does without OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+import structlog
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExportResult
+from opentelemetry.sdk.metrics.export import MetricExportResult
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric as Family
+
+from fairway.runtime.otlp_logs import record_of
+from fairway.runtime.otlp_metrics import Times, families_of, metrics_data
+from fairway.runtime.otlp_options import OtlpOptions
+from fairway.runtime.otlp_queue import OtlpQueue
+from fairway.runtime.otlp_spans import JobSpans
+
+Line: TypeAlias = MutableMapping[str, Any]
+Processor: TypeAlias = Callable[[Any, str, Line], Line]
+DroppedCount: TypeAlias = Callable[[str, int], None]  # signal, how many
+Look: TypeAlias = tuple[Sequence[Family], Times]
+
+LOOKS_MAX = 4  # figures of so many moments wait; the newest say it all again
+
+
+class Otlp:
+    def __init__(
+        self,
+        options: OtlpOptions,
+        registries: Sequence[CollectorRegistry],
+        dropped: DroppedCount,
+    ) -> None:
+        # Their own lines would come for every batch that a dead receiver did not take.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        self._registries = registries
+        self._metrics_seconds = options.metrics_seconds
+        self._resource = _resource(options)
+        self._dropped = dropped
+        self._start_ns = time.time_ns()
+        self._queues: list[OtlpQueue[Any]] = []
+        self._exporters: list[Any] = []
+        self._looks: OtlpQueue[Look] | None = None
+        self.spans: JobSpans | None = None
+        if "traces" in options.signals:
+            self.spans = JobSpans(self._provider(), options.sampling)
+        if "metrics" in options.signals and registries:
+            exporter = OTLPMetricExporter()
+            self._looks = self._queue(
+                "metrics", exporter, partial(self._send_looks, exporter), waiting_max=LOOKS_MAX
+            )
+        self._tap = self._tap_logs() if "logs" in options.signals else None
+
+    def _provider(self) -> TracerProvider:
+        """Sampled is decided before a span is made; what is made is sent."""
+        exporter = OTLPSpanExporter()
+
+        def send(spans: Sequence[ReadableSpan]) -> bool:
+            return exporter.export(spans) is SpanExportResult.SUCCESS
+
+        queue: OtlpQueue[ReadableSpan] = self._queue("traces", exporter, send)
+        provider = TracerProvider(
+            sampler=ALWAYS_ON, resource=self._resource, shutdown_on_exit=False
+        )
+        provider.add_span_processor(_IntoQueue(queue))
+        return provider
+
+    def _tap_logs(self) -> Processor:
+        exporter, scope = OTLPLogExporter(), InstrumentationScope("fairway")
+
+        def send(records: Sequence[ReadableLogRecord]) -> bool:
+            return exporter.export(records) is LogRecordExportResult.SUCCESS
+
+        queue: OtlpQueue[ReadableLogRecord] = self._queue("logs", exporter, send)
+
+        def sent(_: Any, __: str, line: Line) -> Line:
+            queue.add(ReadableLogRecord(record_of(line), self._resource, scope))
+            return line
+
+        # Before what renders a line, and after what hides its secrets.
+        *before, last = structlog.get_config()["processors"]
+        structlog.configure(processors=[*before, sent, last])
+        return sent
+
+    def _queue(
+        self,
+        signal: str,
+        exporter: Any,
+        send: Callable[[Sequence[Any]], bool],
+        **bounds: int,
+    ) -> OtlpQueue[Any]:
+        queue: OtlpQueue[Any] = OtlpQueue(signal, send, partial(self._dropped, signal), **bounds)
+        self._queues.append(queue)
+        self._exporters.append(exporter)
+        return queue
+
+    # -- figures -----------------------------------------------------------------------------
+
+    def steps(self) -> dict[str, Callable[[int], Awaitable[float]]]:
+        return {} if self._looks is None else {"otlp metrics": self.look}
+
+    async def look(self, now_us: int) -> float:
+        """The figures as they are now; what takes longer than to read them is the thread's."""
+        if self._looks is not None:
+            times = Times(self._start_ns, time.time_ns())
+            self._looks.add((families_of(self._registries), times))
+        return self._metrics_seconds
+
+    def _send_looks(self, exporter: OTLPMetricExporter, looks: Sequence[Look]) -> bool:
+        families, times = looks[-1]  # cumulative: the newest has all that the others have
+        data = metrics_data(families, self._resource, times)
+        return exporter.export(data) is MetricExportResult.SUCCESS
+
+    # -- the end -----------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Send what waits, for a moment."""
+        await self.look(0)
+        still = [one for one in structlog.get_config()["processors"] if one is not self._tap]
+        structlog.configure(processors=still)
+        await asyncio.gather(*(asyncio.to_thread(queue.close) for queue in self._queues))
+        for exporter in self._exporters:
+            exporter.shutdown()
+
+
+class _IntoQueue(SpanProcessor):
+    def __init__(self, queue: OtlpQueue[ReadableSpan]) -> None:
+        self._queue = queue
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._queue.add(span)
+
+
+def _resource(options: OtlpOptions) -> Resource:
+    """What the environment says of a service stands; else what we know of it."""
+    ours: dict[str, Any] = {
+        "service.name": options.service,
+        "service.instance.id": options.instance,
+        "service.version": version("fairway"),
+        "process.pid": os.getpid(),
+    }
+    return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
