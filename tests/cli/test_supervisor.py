@@ -27,7 +27,6 @@ PARENT = (
     + NOTE
     + "time.sleep(600)\n"
 )
-ENDS = HEAD + NOTE + "sys.exit({status})\n"
 
 Make = Callable[..., Program]
 
@@ -39,9 +38,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setattr(supervisor, "PAUSE_FIRST_SECONDS", 0.01)
     monkeypatch.setattr(supervisor, "PAUSE_MAX_SECONDS", 0.02)
 
-    def made(text: str, **terms: frozenset[int]) -> Program:
+    def made(text: str, final: frozenset[int] = frozenset({0})) -> Program:
         (tmp_path / "program.py").write_text(text)
-        return Program(name="it", words=("program",), environment=dict(os.environ), **terms)
+        return Program(name="it", words=("program",), environment=dict(os.environ), final=final)
 
     return made
 
@@ -49,6 +48,14 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 def lives() -> list[int]:
     path = Path("lives")
     return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def ends(status: int) -> str:
+    return f"{HEAD}{NOTE}sys.exit({status})\n"
+
+
+def child() -> int:
+    return int(Path("child").read_text())
 
 
 async def lived(count: int) -> list[int]:
@@ -65,7 +72,8 @@ async def test_one_that_is_killed_has_another_life(make: Make) -> None:
     second = (await lived(2))[1]
     await kept.stop()
     assert not is_alive(second)
-    assert (kept.places, place.pid, place.lives) == ([], None, 2)
+    assert kept.places == []
+    assert place.lives == 2
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ async def test_one_that_is_killed_has_another_life(make: Make) -> None:
 async def test_some_ends_are_final(
     make: Make, status: int, final: set[int], lives_of_it: int
 ) -> None:
-    place = Place(make(ENDS.format(status=status), final=frozenset(final)), Orders())
+    place = Place(make(ends(status), final=frozenset(final)), Orders())
     async with asyncio.timeout(60):
         assert await place.run() == status
     assert len(lives()) == lives_of_it
@@ -87,7 +95,7 @@ async def test_one_that_could_be_started_once_is_tried_again(make: Make) -> None
     kept = Supervisor(Orders())
     kept.keep(make(LIVES))
     (first,) = await lived(1)
-    make(ENDS.format(status=CANNOT_START))
+    make(ends(CANNOT_START))
     send(first, signal.SIGKILL)
     await lived(4)
     await kept.stop()
@@ -110,9 +118,9 @@ async def test_what_a_program_started_ends_with_it(make: Make) -> None:
     kept = Supervisor(Orders())
     kept.keep(make(PARENT))
     (first,) = await lived(1)
-    child = int(Path("child").read_text())
+    pid = child()
     send(first, signal.SIGKILL)  # a crash, not a stop: nobody can tidy up
-    await until(lambda: not is_alive(child), 60, "the end of the child")
+    await until(lambda: not is_alive(pid), 60, "the end of the child")
     await kept.stop()
 
 

@@ -1,19 +1,21 @@
 """Signals that end a program, as orders that grow: stop, hurry, quit. A worker loads this, too.
 
 SIGTERM, Ctrl-C, the end of the terminal (SIGHUP) and SIGQUIT mean the same. The first asks to stop
-in order, the same once more to wait for nobody, a third time to end at once. A signal that whoever
-started us told us to ignore, as `nohup` does, stays ignored.
+in order, the same once more to wait for nobody, a third time to end at once. Who was started with
+`nohup` outlives its terminal as it was told to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairway.runtime.told_to_end import heeded
+
 ECHO_SECONDS = 1.0  # whoever started us may pass on what the terminal sent us already
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,25 @@ class Orders:
         stop_on_signals(self.stop, self.hurry, self.quit)
 
 
+QUIT = 128 + signal.SIGQUIT  # the exit status of who was told to end at once
+
+
+def quit_now() -> None:
+    """End this process as it stands; what it started is ended by the kernel."""
+    os._exit(QUIT)
+
+
 def stop_on_signals(
     stop: Callable[[], None],
     hurry: Callable[[], None] | None = None,
-    quit_now: Callable[[], None] | None = None,
+    leave: Callable[[], None] | None = None,
 ) -> None:
     """The first of a kind asks to stop; the same once more, and not as an echo, for more.
 
     Who cannot hurry stops; who cannot quit hurries.
     """
     loop = asyncio.get_running_loop()
-    orders = (stop, hurry or stop, quit_now or hurry or stop)
+    orders = (stop, hurry or stop, leave or hurry or stop)
     heard: dict[signal.Signals, tuple[int, float]] = {}
 
     def hear(number: signal.Signals) -> None:
@@ -59,6 +69,5 @@ def stop_on_signals(
             heard[number] = times, loop.time()
         orders[times - 1]()
 
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, hear, number)
+    for number in heeded():
+        loop.add_signal_handler(number, hear, number)

@@ -49,6 +49,7 @@ class Program:
     grace_seconds: float = 0.0  # what it may take for its own after SIGTERM
     #: After these it is not started again. CANNOT_START is one for a first life in any case.
     final: frozenset[int] = frozenset({0})
+    once: bool = False  # however it ends, it is not started again
     files: tuple[int, ...] = ()  # descriptors that it inherits
 
 
@@ -78,6 +79,11 @@ class Place:
         """Ask this program to end for good; `run` returns when it has."""
         self._leaving.set()
 
+    def send(self, number: signal.Signals) -> None:
+        """To the process that runs just now, if there is one."""
+        if self._process is not None:
+            _send(self._process, number)
+
     def renew(self) -> None:
         """End this life and begin another at once: what is to run has changed."""
         self._renewed.set()
@@ -100,7 +106,7 @@ class Place:
         if self._renewed.is_set():
             return False
         is_hopeless = status == CANNOT_START and self.lives == 1
-        return is_hopeless or status in self.program.final
+        return is_hopeless or self.program.once or status in self.program.final
 
     async def _rest(self, status: int, seconds: float) -> None:
         log.error(
@@ -147,12 +153,8 @@ class Supervisor:
         """Those that have not left yet, the oldest first."""
         return [place for place, task in self._kept.items() if not task.done()]
 
-    def place(self, program: Program) -> Place:
-        """One that its maker runs itself."""
-        return Place(program, self._orders)
-
     def keep(self, program: Program) -> Place:
-        place = self.place(program)
+        place = Place(program, self._orders)
         task = asyncio.create_task(place.run(), name=program.name)
         self._kept[place] = task
         task.add_done_callback(lambda _: self._left(place))
