@@ -102,6 +102,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.database:init",
             "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
         ),
+        "migrate": (
+            "cli.migrations:migrate",
+            "Bring the database to the schema of this version; --plan says what that takes.",
+        ),
         "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
