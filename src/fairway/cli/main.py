@@ -106,6 +106,8 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.migrations:migrate",
             "Bring the database to the schema of this version; --plan says what that takes.",
         ),
+        "backup": ("cli.backups:backup", "Copy the platform into a folder, while it runs."),
+        "restore": ("cli.backups:restore", "Make a platform from a backup, where there is none."),
         "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
