@@ -102,6 +102,8 @@ OF_NO_SHARD = (
     "minutes",
     "sights",
     "alarm_baselines",
+    # Of a whole database, before anybody uses it.
+    "restored",
 )
 
 

@@ -160,22 +160,21 @@ async def _back_up(settings: Settings, target: Path) -> None:
 
 async def _dump(settings: Settings, file: Path) -> tuple[int, str]:
     """The last migration of what was dumped, and the server's version."""
-    import asyncpg
-
     from fairway.cli.processes.postgres import owner_address
     from fairway.store.connections.hosts import connect_for_once
+    from fairway.store.schema.migrate import last_applied
 
     began = time.monotonic()
     _there_is_a_platform(settings)
     async with owner_address(settings) as dsn:
         connection = await connect_for_once(dsn, "fairway-backup")
         try:
-            schema: int = await connection.fetchval("SELECT max(number) FROM migrations")
+            schema = await last_applied(connection)
             server: str = await connection.fetchval("SHOW server_version")
-        except asyncpg.UndefinedTableError:
-            raise InvalidRequest("There is no Fairway in this database.") from None
         finally:
             await connection.close()
+        if not schema:
+            raise InvalidRequest("There is no Fairway in this database.")
         await _tools(settings).dump(dsn, file)
     _tell(f"Dumped the database in {time.monotonic() - began:.1f} s")
     return schema, server

@@ -27,14 +27,14 @@ _PIECES = re.compile(r"(--[^\n]*)|(\$\w*\$.*?\$\w*\$)|('(?:[^']|'')*')|(;)", re.
 _NAME = r"(?:IF (?:NOT )?EXISTS )?(?:ONLY )?(?P<table>\w+)"
 
 
-class Rule(NamedTuple):
+class LockRule(NamedTuple):
     pattern: re.Pattern[str]
     mode: str | None
     kind: Kind = "expand"
 
 
-def _rule(text: str, mode: str | None, kind: Kind = "expand") -> Rule:
-    return Rule(re.compile(text, re.IGNORECASE | re.DOTALL), mode, kind)
+def _rule(text: str, mode: str | None, kind: Kind = "expand") -> LockRule:
+    return LockRule(re.compile(text, re.IGNORECASE | re.DOTALL), mode, kind)
 
 
 #: What takes something away from those who know the schema as it was.
@@ -123,7 +123,7 @@ def _effects(statement: str) -> Iterator[Effect]:
             yield Effect(other, "SHARE ROW EXCLUSIVE", "expand")
 
 
-def _effect(rule: Rule, statement: str) -> Iterator[Effect]:
+def _effect(rule: LockRule, statement: str) -> Iterator[Effect]:
     fits = rule.pattern.match(statement)
     assert fits is not None
     table = fits.groupdict().get("table")

@@ -127,6 +127,11 @@ async def not_applied(connection: Connection) -> tuple[int, list[Migration]]:
     return max(there, default=0), missing
 
 
+async def last_applied(connection: Connection) -> int:
+    """The number of the newest migration that is there; 0 where there is no Fairway."""
+    return max((one.number for one in await _applied(connection)), default=0)
+
+
 async def _applied(connection: Connection) -> list[Applied]:
     if not await connection.fetchval(_IS_FOUNDED):
         return []
