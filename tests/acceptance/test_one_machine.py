@@ -202,15 +202,24 @@ async def test_ctrl_c_while_postgresql_is_down(machine: Machine) -> None:
     assert verdict.lost_leases == 0, "a clean stop lost a lease"
 
 
-async def test_a_killed_up_leaves_no_worker_behind(machine: Machine) -> None:
-    """PostgreSQL is adopted by the next start; a worker would only speak to nobody."""
+def server_of(up: Program) -> int:
+    """The process that serves; 0 while there is none."""
+    found = [pid for pid in tree(up.pid) if "fairway up-server" in command_of(pid)]
+    return found[0] if found else 0
+
+
+async def test_a_killed_server_is_replaced_and_a_killed_up_leaves_nothing_behind(
+    machine: Machine,
+) -> None:
+    """Whoever connects between two servers waits in line; nobody is turned away."""
     up = await machine.start()
-    postmaster = machine.postmaster
-    ours = [pid for pid in tree(up.pid) if "-m fairway" in command_of(pid)]
-    workers = [pid for pid in ours if pid != up.pid]
-    assert len(workers) >= 2  # a keeper and its runner, and perhaps spares
+    killed = server_of(up)
+    send(killed, signal.SIGKILL)
+    await answers(f"{machine.url}/readyz", 60)
+    assert server_of(up) not in (0, killed)
+    processes = tree(up.pid)
+    assert machine.postmaster in processes
+    assert len(processes) >= 4  # a server, a keeper and its runner, PostgreSQL
     send(up.pid, signal.SIGKILL)
-    await until(lambda: not any(map(is_alive, workers)), 20, "the worker ends with `fairway up`")
-    assert is_alive(postmaster)
+    await until(lambda: not any(map(is_alive, processes)), 60, "the end of all it started")
     await machine.start()
-    assert machine.postmaster == postmaster

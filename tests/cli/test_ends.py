@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx2
-import pytest
 from tests.acceptance.house import free_port
 from tests.acceptance.processes import is_alive, send, tree, until
 from tests.api.house import NO_TLS
-
-from fairway.cli.processes import companions
-from fairway.cli.processes.companions import Companions, Stops, WorkerWishes
-from fairway.cli.processes.local_keys import LocalKeys
-from fairway.runtime.settings import Settings
 
 APP = """
 from fairway import App
 app = App("shop")
 @app.job
 def sell() -> None: ...
-"""
-STUBBORN = """
-import pathlib, signal, time
-signal.signal(signal.SIGTERM, lambda *_: None)
-pathlib.Path("stubborn.pid").touch()
-time.sleep(600)
 """
 
 
@@ -82,28 +68,6 @@ def has_worker(folder: Path, port: int) -> bool:
         return bool(httpx2.get(url, headers=headers, verify=NO_TLS).json()["workers"])
     except (OSError, ValueError, httpx2.HTTPError):
         return False
-
-
-async def test_a_program_that_does_not_want_to_end_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a second word, or when it is late; else `fairway up` would wait for it for ever."""
-    monkeypatch.setattr(companions, "HURRIED_SECONDS", 0.2)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "stubborn.py").write_text(STUBBORN)
-    stops = Stops(asyncio.Event(), asyncio.Event(), asyncio.Event())
-    beside = Companions(Settings(data_dir=tmp_path), stops, WorkerWishes())
-    before = set(tree(os.getpid()))
-    beside.start((), ["stubborn"], LocalKeys(url="", api_key="", worker_key="", operator_key=""))
-    await until((tmp_path / "stubborn.pid").exists, 60, "its start")
-    (pid,) = set(tree(os.getpid())) - before
-    stops.stopping.set()
-    await asyncio.sleep(0.1)
-    assert is_alive(pid), "it has been asked, and has time"
-    stops.hurried.set()
-    async with asyncio.timeout(60):
-        await stops.server.wait()
-    assert not is_alive(pid)
 
 
 PARENT = """

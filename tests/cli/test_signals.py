@@ -1,4 +1,4 @@
-"""The same signal once more means: at once. An echo of the first does not."""
+"""The same signal once more means: hurry; a third time: at once. An echo of one means nothing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import pytest
 from tests.acceptance.processes import until
 
 from fairway.cli.processes import signals
+from fairway.runtime.told_to_end import ENDING
 
 
 async def heard_of(*numbers: signal.Signals) -> list[str]:
     heard: list[str] = []
-    signals.stop_on_signals(lambda: heard.append("stop"), lambda: heard.append("hurry"))
+    orders = ("stop", "hurry", "quit")
+    signals.stop_on_signals(*(lambda order=order: heard.append(order) for order in orders))
     try:
         for number in numbers:
             before = len(heard)
             os.kill(os.getpid(), number)
             await until(lambda before=before: len(heard) > before, 60, number.name)
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ENDING:
             asyncio.get_running_loop().remove_signal_handler(number)
     return heard
 
@@ -30,6 +32,21 @@ async def test_twice_the_same_is_a_hurry(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(signals, "ECHO_SECONDS", 0.0)
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGINT)
     assert await heard_of(*numbers) == ["stop", "stop", "hurry", "hurry"]
+
+
+async def test_the_third_time_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "ECHO_SECONDS", 0.0)
+    numbers = (signal.SIGHUP, signal.SIGQUIT, signal.SIGQUIT, signal.SIGQUIT, signal.SIGQUIT)
+    assert await heard_of(*numbers) == ["stop", "stop", "hurry", "quit", "quit"]
+
+
+async def test_who_was_started_with_nohup_outlives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert await heard_of(signal.SIGTERM) == ["stop"]
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 async def test_an_echo_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

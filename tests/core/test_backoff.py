@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.backoff import DOUBLINGS_MAX, backoff_seconds
+from fairway.core.backoff import DOUBLINGS_MAX, RestartPauses, backoff_seconds
 
 
 def test_a_pause_doubles_until_it_is_the_longest() -> None:
@@ -16,3 +16,14 @@ def test_a_pause_doubles_until_it_is_the_longest() -> None:
 def test_an_outage_of_any_length_has_a_pause(doublings: int) -> None:
     assert 0.1 <= backoff_seconds(0.1, doublings, 5.0) <= 5.0
     assert backoff_seconds(1.0, doublings, float("inf")) <= 2.0**DOUBLINGS_MAX
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=40))
+def test_short_lives_wait_ever_longer_and_a_long_one_is_forgiven(lives: list[float]) -> None:
+    pauses, before = RestartPauses(0.2, 10.0, 30.0), 0.0
+    for lived_seconds in lives:
+        pause = pauses.after(lived_seconds)
+        assert 0.2 <= pause <= 10.0
+        expected = 0.2 if lived_seconds >= 30.0 or not before else min(before * 2, 10.0)
+        assert pause == expected
+        before = pause

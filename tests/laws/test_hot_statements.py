@@ -55,6 +55,10 @@ FOR_ALL = {
     "next_webhook": "when to look again for such",
     "running_actions": "which bulk actions to go on with; each moves by name",
     "busy_tenants": "who does far more than usual; operators are told",
+    # A database that was just restored: before any server uses it.
+    "move_events_on": "positions that were given after the backup are not given again",
+    "hush_webhooks": "a copy calls nobody's receivers",
+    "pause_schedules": "a copy does nothing by itself",
     # Upkeep: what is old goes.
     "forget_actions": "finished long ago",
     "forget_audit": "happened long ago",

@@ -105,6 +105,8 @@ OF_NO_SHARD = (
     "alarm_baselines",
     "alarm_history",
     "marks",
+    # Of a whole database, before anybody uses it.
+    "restored",
 )
 
 

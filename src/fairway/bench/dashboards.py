@@ -30,7 +30,7 @@ from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.rig.load import closed_loop
 from fairway.rig.load_client import LoadClient, LoadConnection, request
 from fairway.rig.quantile import quantile
-from fairway.rig.run import run as run_loop
+from fairway.runtime.told_to_end import run as run_loop
 
 ASK_SECONDS = 5.0
 BACKLOG_MAX = 10_000

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from fairway.rig.run import run
 from fairway.rig.verdict import Verdict
 from fairway.runtime.telemetry import configure_logging
+from fairway.runtime.told_to_end import run
 
 screen = Console(stderr=True, highlight=False)
 

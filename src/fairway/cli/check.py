@@ -72,9 +72,8 @@ def _inspect(settings: Settings) -> list[Finding]:
 
     if settings.database_url is not None:
         return _waited_for(_inspect_both(settings.database_url, settings))
-    folder = postgres_folder(settings.data_dir)
-    if folder.exists():
-        return _waited_for(_inspect_embedded(folder, settings))
+    if postgres_folder(settings.data_dir).exists():
+        return _waited_for(_inspect_embedded(settings))
     say(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
     if settings.storage_url is None:
         return []
@@ -126,12 +125,12 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
     return []
 
 
-async def _inspect_embedded(folder: Path, settings: Settings) -> list[Finding]:
+async def _inspect_embedded(settings: Settings) -> list[Finding]:
     """Start it for the look; where a Fairway runs already, look at what that one started."""
+    from fairway.cli.processes.postgres import embedded
     from fairway.store.postgres.data_folder import FolderInUse
-    from fairway.store.postgres.embedded import EmbeddedPostgres
 
-    postgres = EmbeddedPostgres(folder, settings.postgres_bin)
+    postgres = embedded(settings)
     try:
         dsn = await postgres.start(say)
     except FolderInUse as in_use:

@@ -112,6 +112,12 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.autoscale:app",
             "How many workers pools should have, why, and saying otherwise.",
         ),
+        "migrate": (
+            "cli.migrations:migrate",
+            "Bring the database to the schema of this version; --plan says what that takes.",
+        ),
+        "backup": ("cli.backups:backup", "Copy the platform into a folder, while it runs."),
+        "restore": ("cli.backups:restore", "Make a platform from a backup, where there is none."),
         "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
@@ -146,6 +152,8 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
 for _group, _commands in COMMANDS.items():
     for _name, (_target, _help) in _commands.items():
         app.command(f"fairway.{_target}", name=_name, help=_help, group=_group)
+#: What `up` starts for itself; nobody types it.
+app.command("fairway.cli.processes.up_server:up_server", name="up-server", show=False)
 app.register_install_completion_command(help="Let your shell complete these commands.")
 
 
@@ -178,24 +186,27 @@ def _let_go_of_the_pipe() -> int:
 
 
 def _status() -> int | str | None:
-    from fairway.core.errors import FairwayError
-
     try:
         return app() or 0
-    except FairwayError as error:
-        return f"fairway: {error.message}"
     except BrokenPipeError:
         return _let_go_of_the_pipe()
     except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as ended:
         return ended.code
-    except OSError as error:
-        if error.filename is not None:
-            return f"fairway: {error.filename}: {error.strerror}."
-        return _unexpected(error)
     except Exception as error:
-        return _unexpected(error)
+        return sentence_of(error)
+
+
+def sentence_of(error: Exception) -> str:
+    """What went wrong, for whoever typed the command."""
+    from fairway.core.errors import FairwayError
+
+    if isinstance(error, FairwayError):
+        return f"fairway: {error.message}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"fairway: {error.filename}: {error.strerror}."
+    return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> str:

@@ -19,3 +19,22 @@ def grown_ms(first_ms: int, factor: float, steps: int, longest_ms: int) -> int:
         return round(min(first_ms * factor**steps, longest_ms))
     except OverflowError:
         return longest_ms
+
+
+class RestartPauses:
+    """How long to wait before a program that ended is started again.
+
+    Pauses double from life to life; one that was long ends the row, for what ended it is probably
+    another thing.
+    """
+
+    def __init__(self, first_seconds: float, longest_seconds: float, long_life_seconds: float):
+        self._first_seconds = first_seconds
+        self._longest_seconds = longest_seconds
+        self._long_life_seconds = long_life_seconds
+        self._short_lives = 0  # in a row
+
+    def after(self, lived_seconds: float) -> float:
+        is_long = lived_seconds >= self._long_life_seconds
+        self._short_lives = 1 if is_long else self._short_lives + 1
+        return backoff_seconds(self._first_seconds, self._short_lives - 1, self._longest_seconds)

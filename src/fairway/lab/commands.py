@@ -159,7 +159,7 @@ def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
     from fairway.lab.report import page
     from fairway.lab.screen import tell
     from fairway.rig import foreign_load
-    from fairway.rig.run import run
+    from fairway.runtime.told_to_end import run
 
     before = foreign_load.look()
     report = run(work)

@@ -36,6 +36,8 @@ FOREIGN = frozenset(
         "BENCH_DELAYS",
         "BENCH_RUNS",
         "DIE_WITH_PARENT",
+        "LISTEN_FD",
+        "READY_FD",
         "CGROUP",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
@@ -369,6 +371,14 @@ def _truth(text: str) -> bool:
     if text.lower() not in WORDS_OF_TRUTH:
         raise ValueError(text)
     return WORDS_OF_TRUTH[text.lower()]
+
+
+def checked(settings: Settings) -> Settings:
+    """The same, if nothing in them contradicts anything else."""
+    problems = settings.check()
+    if problems:
+        raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
+    return settings
 
 
 def replaced(settings: Settings, **changes: Any) -> Settings:

@@ -26,12 +26,18 @@ class Readiness:
         self._clock = clock
         self._answered_us = 0
         self._asking: asyncio.Task[dict[str, bool]] | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        """This server is about to stop: whoever asks should send nobody here."""
+        self._is_closed = True
 
     async def checks(self) -> dict[str, bool]:
         """What must hold, each by name."""
         if self._asking is None or (self._asking.done() and not self._is_fresh()):
             self._asking = asyncio.create_task(self._ask(), name="readiness")
-        return await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
+        found = await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
+        return found | {"takes_jobs": False} if self._is_closed else found
 
     def _is_fresh(self) -> bool:
         return self._clock.now_us() - self._answered_us < KEPT_US

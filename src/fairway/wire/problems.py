@@ -66,6 +66,7 @@ CODES: dict[str, tuple[int, str]] = {
     "NO_ROOM": (503, "The server has no room for the body now; send it again shortly"),
     "OVERLOADED": (503, "The server is shedding load; try again shortly"),
     "DISK_FULL": (503, "The disk of the database is nearly full; no new jobs for now"),
+    "STOPPING": (503, "The server is stopping; try again shortly"),
     "QUESTION_TOO_LARGE": (503, "The question goes through too many jobs for one call"),
     "UNAVAILABLE": (503, "The service cannot do this right now; try again shortly"),
     "STORAGE_UNAVAILABLE": (503, "Object storage does not answer; try again shortly"),

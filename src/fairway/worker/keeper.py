@@ -89,7 +89,7 @@ class Keeper:
             self._books.written,
         )
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
-        self._readiness = Readiness(options.name, self._greet_again)
+        self._readiness = Readiness(options.name, self._greet_again, options.on_ready)
         self._must_greet, self._is_unable, self._call_number = True, False, 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._naming, self._heartbeat_ms = Naming(), 3000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,6 +13,10 @@ from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Hello, TypeTerms
 
 CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise
+
+
+def _tell_nobody() -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,7 @@ class WorkerOptions:
     labels: list[str] = field(default_factory=list)
     warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
     owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
+    on_ready: Callable[[], None] = _tell_nobody  # when a server has taken its hello
 
     def hello(self, types: Sequence[TypeTerms | Raw], limits: dict[str, str]) -> Hello:
         """Who this worker is: with these job types, whose limits are held so."""

@@ -12,7 +12,7 @@ import fairway.testing
 from fairway.runtime.settings import FOREIGN, PREFIX, Settings
 
 #: What tests, benches and our own processes say to each other is nobody's setting.
-OURS = ("TEST_", "BENCH_", "PROPERTY_", "HOSTILE_", "DIE_")
+OURS = ("TEST_", "BENCH_", "PROPERTY_", "HOSTILE_", "DIE_", "LISTEN_", "READY_")
 
 
 def test_the_page_of_settings_is_current() -> None:

@@ -16,7 +16,7 @@ TYPES, LIMITS = ["a", "b"], {"memory": "watched"}
 
 
 async def test_it_is_ready_once_and_says_so_once() -> None:
-    one = Readiness("w", lambda: None)
+    one = Readiness("w", lambda: None, lambda: None)
     with capture_logs() as lines:
         one.failed(Unavailable("nobody listens there"), 0.5)
         assert not one.is_ready
@@ -36,7 +36,7 @@ async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
 ) -> None:
     monkeypatch.setattr(readiness, "GREET_AGAIN_SECONDS", 0.01)
     asked = asyncio.Event()
-    one = Readiness("w", asked.set)
+    one = Readiness("w", asked.set, lambda: None)
     with capture_logs() as lines:
         for refused in (["b"], ["b"], []):
             one.greeted(ExchangeReply(refused_types=refused), TYPES, LIMITS)
@@ -54,7 +54,7 @@ async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
 
 
 async def test_why_a_type_is_refused_is_told_with_its_name() -> None:
-    one = Readiness("w", lambda: None)
+    one = Readiness("w", lambda: None, lambda: None)
     with capture_logs() as lines:
         reply = ExchangeReply(refused_types=["b"], refused_why={"b": "It is for the pool 'x'."})
         for _ in range(2):

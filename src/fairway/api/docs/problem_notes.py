@@ -250,6 +250,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Wait for `Retry-After` seconds and send it again. Operators: make room, see *When the disk"
         " is full* in OPERATING.",
     ),
+    "STOPPING": ProblemNote(
+        "The only server of a platform is being stopped: it finishes what runs and takes no new"
+        " jobs. Nothing of this request was accepted.",
+        "Wait for `Retry-After` seconds, with some chance added, and send it again: by then it may"
+        " have been started again.",
+    ),
     "QUESTION_TOO_LARGE": ProblemNote(
         "The answer lies behind more jobs than the store can look at within a few seconds.",
         "Ask for a shorter time (`since`, `until`), or with fewer filters. It may also go through"

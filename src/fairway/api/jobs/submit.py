@@ -80,6 +80,7 @@ OF_SUBMISSIONS = (
     "NO_ROOM",
     "OVERLOADED",
     "DISK_FULL",
+    "STOPPING",
     "STORAGE_UNAVAILABLE",
 )
 

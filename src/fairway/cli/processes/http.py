@@ -15,11 +15,11 @@ import uvicorn
 
 from fairway.api.http.protocol import ConnectionGate, GuardedProtocol
 from fairway.api.http.socket_protocol import SOCKET_SETTINGS, SocketProtocol
+from fairway.cli.processes.listening import BACKLOG
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.loops import Loop
 
 STOP_SECONDS = 5
-BACKLOG = 512  # all that wait are taken in at once, some hundredths of a second
 
 
 class HttpServer(uvicorn.Server):

@@ -15,8 +15,9 @@ from fairway.api.app import Api
 from fairway.api.events import socket as event_socket
 from fairway.api.http.protocol import ConnectionGate, GateLimits
 from fairway.api.peers import Peers
-from fairway.cli.processes.http import BACKLOG, HttpServer
-from fairway.cli.processes.signals import stop_on_signals
+from fairway.cli.processes.http import HttpServer
+from fairway.cli.processes.listening import listen
+from fairway.cli.processes.signals import quit_now, stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
@@ -26,7 +27,8 @@ from fairway.runtime.gc_tuning import OldObjects, tune_gc
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.loops import Loop
-from fairway.runtime.settings import Settings, load
+from fairway.runtime.service_manager import ServiceManager
+from fairway.runtime.settings import Settings, checked, load
 from fairway.runtime.telemetry import log_as, logger
 from fairway.services.platform import Platform
 
@@ -37,24 +39,6 @@ FILES_MAX = 1 << 16
 #: from the event loop, which asks for it after every wait. Python's own is 5 ms, and there are some
 #: ten waits on the way of a job.
 THREAD_TURN_SECONDS = 0.0005
-
-
-def listen(settings: Settings) -> socket.socket:
-    """Take the address before anything else starts, so that a taken port is said at once."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Named as TCP, so that event loops know to send small replies without delay.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        raise InvalidRequest(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
-            " Is another server running? Choose another port with --port."
-        ) from None
-    listener.listen(BACKLOG)
-    return listener
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
@@ -117,13 +101,6 @@ async def serve(
         await instruments.close(platform.instruments.otlp)
 
 
-def checked(settings: Settings) -> Settings:
-    problems = settings.check()
-    if problems:
-        raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
-    return settings
-
-
 def server(
     *,
     port: int | None = None,
@@ -156,16 +133,25 @@ def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> No
         raise InvalidRequest(
             "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
         )
-    uvloop.run(_main(settings.database_url, settings, scheduler))
+    manager = ServiceManager.of(os.environ)
+    uvloop.run(_main(settings.database_url, settings, manager, scheduler))
 
 
-async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> None:
+async def _main(
+    dsn: str, settings: Settings, manager: ServiceManager, scheduler: type[PoolShare]
+) -> None:
     stopping = asyncio.Event()
-    stop_on_signals(stopping.set)
+
+    def stop() -> None:
+        manager.stopping("handing over, finishing what is under way")
+        stopping.set()
+
+    stop_on_signals(stop, leave=quit_now)
     listener = listen(settings)
 
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
+        manager.ready(f"at {settings.url}")
         if not await platform.directory.list_keys("", 1, "operator", None):
             log.warning("there is no operator's key yet; `fairway init` makes the first")
 

@@ -1,8 +1,9 @@
 """`fairway up`: the whole platform on one machine, with one command.
 
-PostgreSQL first, then the server, then companions in processes of their own: a worker for each app
-and the programs that stand beside. Stopped in reverse: companions end (workers drain), the server
-finishes, PostgreSQL stops last. All state is in one folder.
+PostgreSQL first, then the server, then companions: a worker for each app and the programs that
+stand beside. Each is a process of its own; one that crashes is replaced. Stopped in order: the
+intake is closed, companions end (workers drain), the server writes what is left, PostgreSQL stops
+last. All state is in one folder.
 """
 
 from __future__ import annotations
@@ -11,40 +12,49 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import uvloop
 from cyclopts import Parameter
 from rich.console import Console
 
-from fairway.api.dashboard.sign_ins import link_at
-from fairway.api.dashboard.static_files import is_built
-from fairway.cli.processes.companions import Companions, Stops, WorkerWishes
-from fairway.cli.processes.data_folder import close_to_others, make_data_folder, postgres_folder
-from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
-from fairway.cli.processes.serve import checked, listen, serve
-from fairway.cli.processes.signals import stop_on_signals
+from fairway.cli.processes.companions import Companions, WorkerWishes
+from fairway.cli.processes.data_folder import close_to_others, make_data_folder
+from fairway.cli.processes.listening import listen
+from fairway.cli.processes.local_keys import FILE_NAME, read_keys
+from fairway.cli.processes.postgres import embedded
+from fairway.cli.processes.server_process import ServerProcess
+from fairway.cli.processes.signals import Orders, stop_on_signals
+from fairway.cli.processes.supervisor import (
+    LONG_LIFE_SECONDS,
+    PAUSE_FIRST_SECONDS,
+    PAUSE_MAX_SECONDS,
+    first_of,
+)
 from fairway.cli.processes.work import parse_pools
+from fairway.core.backoff import RestartPauses
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import TenantId
-from fairway.core.keys import ApiKey
-from fairway.core.sign_in import LINK_SECONDS
-from fairway.core.tenant import TenantSettings
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
-from fairway.runtime.random_ids import new_api_key
-from fairway.runtime.settings import Settings, load
+from fairway.runtime.service_manager import ServiceManager
+from fairway.runtime.settings import Settings, checked, load
 from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for, look_for_module
-from fairway.services.platform import Platform
-from fairway.services.registry.principal import KeyWish
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
 log = logger("up")
-screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece
+screen = Console(stderr=True, highlight=False, soft_wrap=True)
 
-POSTGRES_PAUSE_SECONDS = 1.0
+START_MORE_SECONDS = 30.0  # asked of a service manager each time PostgreSQL tells how far it is
+
+
+class Started(NamedTuple):
+    """What runs here beside PostgreSQL and the server."""
+
+    targets: Sequence[str]
+    beside: Sequence[str]
+    wishes: WorkerWishes
 
 
 def up(
@@ -63,7 +73,7 @@ def up(
 ) -> int:
     """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
 
-    A second Ctrl-C waits for no job.
+    A second Ctrl-C waits for no job, a third for nothing.
 
     Parameters
     ----------
@@ -101,7 +111,7 @@ def up(
     log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
-    return uvloop.run(_main(apps, programs, settings, wishes))
+    return uvloop.run(OneMachine(settings, Started(apps, programs, wishes)).run())
 
 
 def worker_wishes(
@@ -128,150 +138,94 @@ def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
         raise InvalidRequest(f"{error}.") from None
 
 
-async def _main(
-    targets: Sequence[str], beside: Sequence[str], settings: Settings, wishes: WorkerWishes
-) -> int:
-    stopping, hurried = asyncio.Event(), asyncio.Event()
+class OneMachine:
+    """PostgreSQL, a server and companions, from the first start to the last stop."""
 
-    def stop() -> None:
-        was_stopping = stopping.is_set()
-        stopping.set()
-        if not was_stopping:
-            seconds = f"{settings.drain_seconds:g} s"
-            screen.print(f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish.[/]")
+    def __init__(self, settings: Settings, started: Started) -> None:
+        self._settings = settings
+        self._started = started
+        self._orders = Orders()
+        self._manager = ServiceManager.of(os.environ)
+        self._companions = Companions(settings, self._orders, started.wishes)
 
-    stop_on_signals(stop, hurried.set)
-    listener = listen(settings)
-    make_data_folder(settings.data_dir)
-    close_to_others(settings.data_dir, has_postgres=settings.database_url is None)
-    postgres = None if settings.database_url else _embedded(settings)
-    guard = asyncio.create_task(_nothing())
-    try:
-        dsn = settings.database_url or await _start_postgres(postgres)
-        if stopping.is_set():
-            return 0  # somebody changed their mind: nobody waits for the rest of it
-        guard = asyncio.create_task(_guard(postgres))
-        server_stop = asyncio.Event()
-        companions = Companions(settings, Stops(stopping, hurried, server_stop), wishes)
-
-        async def ready(platform: Platform) -> None:
-            if stopping.is_set():
-                return
-            keys, are_new = await first_keys(platform, settings)
-            page = await _dashboard(platform, settings, keys)
-            if wishes.scales:
-                await platform.insight.autoscaling.begin(os.cpu_count() or 1)
-            _announce(settings, keys if are_new else None, page, (targets, beside))
-            companions.start(targets, beside, keys)
-
-        await serve(dsn, settings, listener, server_stop, ready)
-        if companions.problem:
-            raise InvalidRequest(companions.problem)
-        return 0
-    finally:
-        guard.cancel()
-        if postgres is not None:
-            await postgres.stop()
-        if stopping.is_set():
-            screen.print("  [dim]Stopped.[/]")
-
-
-async def _nothing() -> None:
-    return None
-
-
-# -- PostgreSQL --------------------------------------------------------------------------------
-
-
-def _embedded(settings: Settings) -> EmbeddedPostgres:
-    return EmbeddedPostgres(postgres_folder(settings.data_dir), settings.postgres_bin)
-
-
-async def _start_postgres(postgres: EmbeddedPostgres | None) -> str:
-    assert postgres is not None
-    return await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
-
-
-async def _guard(postgres: EmbeddedPostgres | None) -> None:
-    """PostgreSQL that dies is started again, also while the rest drains into it."""
-    while postgres is not None:
-        reason = await postgres.wait()
-        log.error("PostgreSQL ended; starting it again", reason=reason)
+    async def run(self) -> int:
+        settings = self._settings
+        stop_on_signals(self._stop, self._orders.hurry, self._orders.quit)
+        listener = listen(settings)
+        make_data_folder(settings.data_dir)
+        close_to_others(settings.data_dir, has_postgres=settings.database_url is None)
+        postgres = None if settings.database_url else embedded(settings)
+        guard: asyncio.Task[None] | None = None
         try:
-            await _start_postgres(postgres)
-        except Exception as error:  # a full disk, say: the next try may find it mended
-            log.error("PostgreSQL did not start", error=str(error))
-            await pause(POSTGRES_PAUSE_SECONDS)
+            if postgres is not None:
+                await postgres.start(self._say)
+                guard = asyncio.create_task(self._guard(postgres))
+            if self._orders.stopping.is_set():
+                return 0  # somebody changed their mind: nobody waits for the rest of it
+            scales = self._started.wishes.scales
+            server = ServerProcess(settings, listener, self._orders, scales=scales)
+            return await self._serve(server)
+        finally:
+            if guard is not None:
+                guard.cancel()
+            listener.close()
+            if postgres is not None:
+                await postgres.stop(self._orders.quitting)
+            if self._orders.stopping.is_set():
+                screen.print("  [dim]Stopped.[/]")
 
+    def _stop(self) -> None:
+        if not self._orders.stopping.is_set():
+            seconds = f"{self._settings.drain_seconds:g} s"
+            screen.print(f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish.[/]")
+            self._manager.stopping(f"jobs that run have up to {seconds} to finish")
+        self._orders.stop()
 
-# -- keys --------------------------------------------------------------------------------------
+    async def _serve(self, server: ServerProcess) -> int:
+        """Until somebody wants it to end, or the server cannot be started at all."""
+        ended = server.start()
+        try:
+            if await server.ready(self._orders.stopping):
+                self._welcome()
+                await first_of(self._orders.stopping.wait(), asyncio.shield(ended))
+            server.close_intake()
+            await self._companions.stop()
+        finally:
+            await server.stop()
+        if self._companions.problem:
+            raise InvalidRequest(self._companions.problem)
+        if self._orders.stopping.is_set():
+            return 0
+        ended.result()  # raises what kept it from being started
+        return 1  # it said itself what is wrong
 
+    def _welcome(self) -> None:
+        targets, beside, _ = self._started
+        keys = read_keys(self._settings.data_dir / FILE_NAME)
+        assert keys is not None, "the server wrote them before it was ready"
+        apps = ", ".join(targets) or "none: give an app, as in `fairway up module:app`"
+        screen.print(f"  workers       {apps}")
+        if beside:
+            screen.print(f"  beside it     {', '.join(beside)}")
+        screen.print("  [dim]Ctrl-C drains and stops.[/]\n")
+        self._companions.start(targets, beside, keys)
+        self._manager.ready(f"at {self._settings.url}")
 
-async def first_keys(platform: Platform, settings: Settings) -> tuple[LocalKeys, bool]:
-    """The keys of this data folder, made on the first start; and whether that is now."""
-    path = settings.data_dir / FILE_NAME
-    keys, are_new = read_keys(path), False
-    if keys is None or not await _are_known(platform, keys):
-        keys, are_new = await _make_keys(platform, settings.url), True
-    keys.url = settings.url
-    write_keys(path, keys)
-    return keys, are_new
+    def _say(self, line: str) -> None:
+        screen.print(f"[dim]{line}[/]")
+        self._manager.starting(line, START_MORE_SECONDS)
 
-
-async def _are_known(platform: Platform, keys: LocalKeys) -> bool:
-    return await platform.directory.authenticate(keys.api_key) is not None
-
-
-async def _make_keys(platform: Platform, url: str) -> LocalKeys:
-    directory = platform.directory
-    await directory.add_tenant("default", TenantSettings(tier="pro"))
-    await directory.run_once(0)
-
-    async def make(scope: str, tenant: TenantId | None = None) -> ApiKey:
-        key = new_api_key(scope)
-        await directory.add_key(key, tenant, wish=KeyWish(f"fairway up: {scope}"))
-        return key
-
-    return LocalKeys(
-        url=url,
-        api_key=(await make("tenant", directory.tenant_ids["default"])).text,
-        worker_key=(await make("worker")).text,
-        operator_key=(await make("operator")).text,
-    )
-
-
-async def _dashboard(platform: Platform, settings: Settings, keys: LocalKeys) -> str:
-    """Where it is, with a sign-in that is good for one browser and ten minutes."""
-    if not is_built():
-        return "not built: run `make web`, then start again"
-    operator = await platform.directory.authenticate(keys.operator_key)
-    if operator is None:  # the key was revoked; whoever did it has another
-        return f"{settings.url}/ui"
-    opened = await platform.sign_ins.add_link(operator.key_id)
-    link = link_at(settings.url, opened.token)
-    return f"{link}  (once, within {LINK_SECONDS // 60} minutes; then `fairway dashboard`)"
-
-
-def _announce(
-    settings: Settings,
-    new_keys: LocalKeys | None,
-    page: str,
-    started: tuple[Sequence[str], Sequence[str]],
-) -> None:
-    """Keys are shown when they are made, and never again: what is printed is often kept."""
-    targets, beside = started
-    screen.print(
-        f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
-    )
-    data = settings.data_dir.resolve()
-    screen.print(f"  dashboard     {page}")
-    if new_keys is not None:
-        screen.print(f"  tenant key    {new_keys.api_key}")
-        screen.print(f"  operator key  {new_keys.operator_key}")
-    screen.print(f"  keys          {data / FILE_NAME}  (not shown again)")
-    screen.print(f"  data          {data}")
-    apps = ", ".join(targets) or "none: give an app, as in `fairway up module:app`"
-    screen.print(f"  workers       {apps}")
-    if beside:
-        screen.print(f"  beside it     {', '.join(beside)}")
-    screen.print("  [dim]Ctrl-C drains and stops.[/]\n")
+    async def _guard(self, postgres: EmbeddedPostgres) -> None:
+        """PostgreSQL that dies is started again, also while the rest drains into it."""
+        pauses = RestartPauses(PAUSE_FIRST_SECONDS, PAUSE_MAX_SECONDS, LONG_LIFE_SECONDS)
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            reason = await postgres.wait()
+            seconds = pauses.after(loop.time() - began)
+            log.error("PostgreSQL ended; starting it again", reason=reason, in_seconds=seconds)
+            await pause(seconds)
+            try:
+                await postgres.start(self._say)
+            except Exception as error:  # a full disk, say: the next try may find it mended
+                log.error("PostgreSQL did not start", error=str(error))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import App, Parameter
 
@@ -27,6 +27,9 @@ from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
 from fairway.worker.options import CEILING, WorkerOptions
+
+if TYPE_CHECKING:
+    from fairway.runtime.service_manager import ServiceManager
 
 APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
@@ -149,13 +152,15 @@ def worker(
 def _run(options: WorkerOptions) -> int:
     import uvloop
 
+    from fairway.runtime.service_manager import ServiceManager
     from fairway.worker.runners.start_failures import AppNotLoaded
 
     parent = os.environ.get("FAIRWAY_DIE_WITH_PARENT")  # set by `fairway up`, which may be killed
     if parent is not None and not follow(int(parent), signal.SIGTERM):
         return 0
+    manager = ServiceManager.of(os.environ)
     try:
-        uvloop.run(_main(options))
+        uvloop.run(_main(options, manager))
     except AppNotLoaded as error:
         sys.stderr.write(f"fairway: {error.message}\n")
         return APP_NOT_LOADED
@@ -203,8 +208,8 @@ def checked_urls(urls: list[str]) -> list[str]:
         raise InvalidRequest(f"{error}.") from None
 
 
-async def _main(options: WorkerOptions) -> None:
-    from fairway.cli.processes.signals import stop_on_signals
+async def _main(options: WorkerOptions, manager: ServiceManager) -> None:
+    from fairway.cli.processes.signals import quit_now, stop_on_signals
     from fairway.runtime import instruments
     from fairway.runtime.gc_tuning import tune_gc
     from fairway.worker.keeper import Keeper
@@ -214,9 +219,15 @@ async def _main(options: WorkerOptions) -> None:
         from fairway.worker.exchange.run_spans import RunSpans
 
         spans = RunSpans(otlp.spans, options.name)
-    keeper = Keeper(options, spans)
+    told = replace(options, on_ready=lambda: manager.ready(f"serves {options.target}"))
+    keeper = Keeper(told, spans)
+
+    def stop() -> None:
+        manager.stopping("jobs that run finish or are handed back")
+        keeper.stop()
+
     tune_gc()
-    stop_on_signals(keeper.stop, keeper.hurry)
+    stop_on_signals(stop, keeper.hurry, quit_now)
     try:
         await keeper.run()
     finally:

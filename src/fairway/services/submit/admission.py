@@ -33,12 +33,26 @@ class Admission:
         self._metrics = instruments.metrics
         self._buckets: dict[TenantId, Bucket] = {}
         self._refused: dict[TenantId, Counter[str]] = {}
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Nobody hands anything in from now on; what runs may still start its follow-ups."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Unavailable(
+                "This server stops and takes no new jobs; nothing of this was accepted. Send it"
+                " again shortly.",
+                code="STOPPING",
+            )
 
     def admit(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Take the tokens for so many jobs, or refuse; only what is let in costs tokens.
 
         `waiting` jobs are on their way to disk here: bounded, so that memory does not grow.
         """
+        self._check_open()
         self.disk_reserve.check()
         self._check_room(tenant, count, waiting)
         now_us = self._clock.now_us()
@@ -57,6 +71,7 @@ class Admission:
 
     def look(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Refuse what `admit` would refuse now; nothing is taken."""
+        self._check_open()
         self.disk_reserve.check()
         self._check_room(tenant, count, waiting)
         now_us = self._clock.now_us()

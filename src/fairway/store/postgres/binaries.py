@@ -59,6 +59,14 @@ def usable_binaries(given: Path | None, account: Account, cache_dir: Path) -> Bi
     return binaries
 
 
+def client_programs(given: Path | None) -> Path:
+    """Where `pg_dump` and its like are: for any server that is not newer than they are."""
+    folder = given or _wheel_folder()
+    if not (folder / "pg_dump").exists():
+        raise Unavailable(f"There is no pg_dump in {folder}: FAIRWAY_POSTGRES_BIN must have it.")
+    return folder
+
+
 def _wheel_folder() -> Path:
     found = importlib.util.find_spec(PACKAGE)  # finds, does not import
     for location in (found and found.submodule_search_locations) or []:

@@ -2,7 +2,7 @@
 
     start   lock the folder → make the cluster once → adopt the postmaster that a killed Fairway
             left, or clear up after a dead one → launch → wait until it answers
-    stop    fast shutdown, and an immediate one if that takes too long
+    stop    fast shutdown, and an immediate one if that takes too long or is not waited for
 
 It waits without a limit while PostgreSQL lives, since a recovery takes what it takes, and fails at
 once when it ends. It listens on a Unix socket only, and never trades durability for speed.
@@ -46,11 +46,17 @@ class EmbeddedPostgres:
     """`start` returns a connection string; start again after an unexpected end."""
 
     def __init__(
-        self, data_dir: Path, postgres_bin: Path | None = None, cache_dir: Path = CACHE_DIR
+        self,
+        data_dir: Path,
+        postgres_bin: Path | None = None,
+        cache_dir: Path = CACHE_DIR,
+        in_child: Callable[[], None] | None = None,
     ) -> None:
+        """`in_child` is called in the new process before PostgreSQL is: to tie it to ours."""
         self._root = data_dir.resolve()
         self._postgres_bin = postgres_bin
         self._cache_dir = cache_dir
+        self._in_child = in_child
         self._lock: int | None = None
         self._postmaster: Process | None = None
         self._stopping = False
@@ -73,11 +79,14 @@ class EmbeddedPostgres:
                 raise
         return self._address(DATABASE)
 
-    async def stop(self) -> None:
-        """End PostgreSQL and let go of the folder. Safe to call twice, or before any start."""
+    async def stop(self, at_once: asyncio.Event | None = None) -> None:
+        """End PostgreSQL and let go of the folder. Safe to call twice, or before any start.
+
+        When `at_once` is set it is not waited for: the next start recovers.
+        """
         self._stopping = True
         if self._postmaster is not None:
-            await self._end(self._postmaster)
+            await self._end(self._postmaster, at_once or asyncio.Event())
             self._postmaster = None
         if self._lock is not None:
             os.close(self._lock)
@@ -129,7 +138,7 @@ class EmbeddedPostgres:
     async def _launch(self, folder: DataFolder, binaries: Binaries, crashed: bool) -> None:
         write_settings(folder)
         begin = folder.log.stat().st_size if folder.log.exists() else 0
-        self._postmaster = launch(folder, binaries, socket_dir(folder))
+        self._postmaster = launch(folder, binaries, socket_dir(folder), self._in_child)
         doing = "is recovering from a crash" if crashed else "is starting"
         if not await self._answers(self._postmaster, doing):
             raise Unavailable(f"PostgreSQL did not start. It said:\n{self._log_tail(begin)}")
@@ -160,14 +169,20 @@ class EmbeddedPostgres:
             await connection.close()
         return True
 
-    async def _end(self, postmaster: Process) -> None:
+    async def _end(self, postmaster: Process, at_once: asyncio.Event) -> None:
         postmaster.send(signal.SIGCONT)  # one that was paused would hear nothing
         postmaster.send(signal.SIGINT)
-        if not await postmaster.ended(within_seconds=FAST_STOP_SECONDS):
-            self._report(f"PostgreSQL is not stopping after {FAST_STOP_SECONDS:.0f} s; insisting")
+        ending = asyncio.create_task(postmaster.ended(within_seconds=FAST_STOP_SECONDS))
+        asked = asyncio.create_task(at_once.wait())
+        await asyncio.wait({ending, asked}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if not ending.done() or not ending.result():
+            if ending.done():
+                self._report(f"PostgreSQL does not stop within {FAST_STOP_SECONDS:.0f} s")
             postmaster.send(signal.SIGCONT)
             postmaster.send(signal.SIGQUIT)
             await postmaster.ended()
+            await ending
         postmaster.release()
 
     def _let_go(self) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fairway.core.errors import Unavailable
@@ -64,7 +64,12 @@ def as_conf(settings: Mapping[str, str]) -> str:
     return HEADER + "".join(f"{name} = '{value}'\n" for name, value in quoted.items())
 
 
-def launch(folder: DataFolder, binaries: Binaries, socket_dir: Path) -> Process:
+def launch(
+    folder: DataFolder,
+    binaries: Binaries,
+    socket_dir: Path,
+    in_child: Callable[[], None] | None = None,
+) -> Process:
     """Start the postmaster in its own session: Ctrl-C is for us, we stop it last."""
     arguments = (
         binaries.postgres,
@@ -90,6 +95,7 @@ def launch(folder: DataFolder, binaries: Binaries, socket_dir: Path) -> Process:
             umask=0o077,
             env=_environment(),
             start_new_session=True,
+            preexec_fn=in_child,  # as the account already: a change of user would undo it
             **folder.account.process_options(),
         )
     finally:

@@ -2,14 +2,19 @@
 
 Each file runs in one transaction with its own record, so a crash in the middle leaves either all
 of it or none. A new index on `jobs` is a file of its own that begins with `-- index:`; it is built
-partition by partition beside the work (`online_index.py`). Other servers wait, and say so. A
-database from the future is refused rather than guessed at.
+partition by partition beside the work (`online_index.py`). Other servers wait, and say so.
+
+A database from the future is refused rather than guessed at, unless those who made it said that
+servers of our schema can live with theirs: a file with `-- serves servers from 0034 on` only adds
+what they do not miss (expand), and is noted as such beside its name. What takes something away
+(contract) comes a version later, without that line.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import NamedTuple, TypeAlias
 
@@ -30,6 +35,13 @@ REST_SECONDS = 0.5  # between two tries
 Say: TypeAlias = Callable[[str], None]
 
 
+_IS_FOUNDED = "SELECT to_regclass('migrations') IS NOT NULL"
+_HAS_COLUMN = """
+SELECT EXISTS (SELECT FROM pg_attribute
+               WHERE attrelid = 'migrations'::regclass AND attname = 'serves_from')
+"""
+
+
 def silent(reason: str) -> None:
     """Tell nobody."""
 
@@ -39,9 +51,13 @@ CREATE TABLE IF NOT EXISTS migrations (
     number      int         PRIMARY KEY,
     name        text        NOT NULL,
     checksum    text        NOT NULL,
-    applied_at  timestamptz NOT NULL DEFAULT now()
-)
+    applied_at  timestamptz NOT NULL DEFAULT now(),
+    serves_from int                   -- servers that know this migration can live with it; or none
+);
 """
+#: Of a database that was founded before this column.
+_HISTORY_GROWS = "ALTER TABLE migrations ADD COLUMN IF NOT EXISTS serves_from int"
+_SERVES = re.compile(r"^-- serves servers from (\d{4}) on", re.MULTILINE)
 
 
 class Migration(NamedTuple):
@@ -52,6 +68,12 @@ class Migration(NamedTuple):
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    @property
+    def serves_from(self) -> int:
+        """The oldest migration that a server must know to be started on this one."""
+        said = _SERVES.search(self.text)
+        return int(said[1]) if said else self.number
 
 
 def index_of(migration: Migration) -> NewIndex | None:
@@ -72,28 +94,64 @@ def all_migrations() -> list[Migration]:
 
 async def pending(connection: Connection) -> list[Migration]:
     """What is not applied yet; refuses a schema that is newer than this program."""
-    await connection.execute(_HISTORY)
-    return await _pending(connection)
+    if not await connection.fetchval(_IS_FOUNDED):
+        await connection.execute(_HISTORY)
+    elif not await connection.fetchval(_HAS_COLUMN):
+        await connection.execute(_HISTORY_GROWS)
+    return (await not_applied(connection))[1]
 
 
 async def is_present(connection: Connection) -> bool:
     """Whether nothing is left to apply; only looks."""
-    is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
-    return bool(is_founded) and not await _pending(connection)
+    return not (await not_applied(connection))[1]
 
 
-async def _pending(connection: Connection) -> list[Migration]:
-    rows = await connection.fetch("SELECT number, name FROM migrations")
-    applied = {row["number"]: row["name"] for row in rows}
+class Applied(NamedTuple):
+    """A row of `migrations`."""
+
+    number: int
+    name: str
+    serves_from: int | None
+
+
+async def not_applied(connection: Connection) -> tuple[int, list[Migration]]:
+    """The last migration that is there, and what is missing; only looks.
+
+    Refuses a schema that is newer than this program and not made for it.
+    """
+    applied = await _applied(connection)
     known = all_migrations()
-    unknown = set(applied) - {migration.number for migration in known}
-    if unknown:
-        raise Unavailable(
-            f"The database has migration {applied[max(unknown)]!r}, which this version of Fairway"
-            " does not know. Start the version that made it, or a newer one.",
-            code="SCHEMA_TOO_NEW",
-        )
-    return [migration for migration in known if migration.number not in applied]
+    refuse_the_future(applied, known[-1].number)
+    there = {one.number for one in applied}
+    missing = [migration for migration in known if migration.number not in there]
+    return max(there, default=0), missing
+
+
+async def last_applied(connection: Connection) -> int:
+    """The number of the newest migration that is there; 0 where there is no Fairway."""
+    return max((one.number for one in await _applied(connection)), default=0)
+
+
+async def _applied(connection: Connection) -> list[Applied]:
+    if not await connection.fetchval(_IS_FOUNDED):
+        return []
+    # As JSON: a database that was founded before it has no such column.
+    rows = await connection.fetch(
+        "SELECT number, name, (to_jsonb(migrations) ->> 'serves_from')::int AS serves_from"
+        " FROM migrations ORDER BY number"
+    )
+    return [Applied(*row) for row in rows]
+
+
+def refuse_the_future(applied: Sequence[Applied], newest_known: int) -> None:
+    """A migration that we do not know must say that servers like us can live with it."""
+    for one in reversed(applied):
+        if one.number > newest_known and (one.serves_from or one.number) > newest_known:
+            raise Unavailable(
+                f"The database has migration {one.name!r}, which this version of Fairway"
+                " does not know. Start the version that made it, or a newer one.",
+                code="SCHEMA_TOO_NEW",
+            )
 
 
 async def migrate_at(dsn: str, say: Say = silent, *, roles: bool = True) -> list[Migration]:
@@ -150,6 +208,13 @@ async def _apply_patiently(connection: Connection, migration: Migration, say: Sa
         except asyncpg.LockNotAvailableError:
             say(f"migration {migration.name} waits for a lock that others hold")
             await _rest(connection)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise Unavailable(
+                f"The database lacks migration {migration.name!r}, and this login may not apply it:"
+                f" {error}. Run `fairway migrate` as the owner of the tables, or set"
+                " FAIRWAY_OWNER_DATABASE_URL.",
+                code="SCHEMA_TOO_OLD",
+            ) from error
     raise Unavailable(
         f"Migration {migration.name!r} found its tables in use {LOCK_TRIES} times. End long"
         " statements and transactions on them, then start again.",
@@ -170,8 +235,9 @@ async def _apply(connection: Connection, migration: Migration) -> None:
 
 async def _note(connection: Connection, migration: Migration) -> None:
     await connection.execute(
-        "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)",
+        "INSERT INTO migrations (number, name, checksum, serves_from) VALUES ($1, $2, $3, $4)",
         migration.number,
         migration.name,
         migration.checksum,
+        migration.serves_from,
     )

@@ -20,9 +20,12 @@ GREET_AGAIN_SECONDS = 60.0
 
 
 class Readiness:
-    def __init__(self, name: str, greet_again: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, greet_again: Callable[[], None], on_ready: Callable[[], None]
+    ) -> None:
         self._name = name
         self._greet_again = greet_again
+        self._on_ready = on_ready
         self._refused: set[str] = set()
         self._asking: asyncio.TimerHandle | None = None
         self.is_ready = False
@@ -33,6 +36,7 @@ class Readiness:
             run = [one for one in types if one not in refused]
             log.info("worker ready", name=self._name, types=run)
             log.info("limits are held by", **limits)
+            self._on_ready()
         self.is_ready = True
         self._note_refused(refused, reply.refused_why)
 

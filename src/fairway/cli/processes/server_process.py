@@ -1,0 +1,86 @@
+"""The server as `fairway up` sees it: a program that is kept, at an address that `up` holds.
+
+The address and a pipe, by which the server says that it is ready, are handed down to every life of
+it. Whoever connects between two lives waits in line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+
+from fairway.cli.processes.listening import LISTEN_FD
+from fairway.cli.processes.signals import Orders
+from fairway.cli.processes.supervisor import Place, Program, first_of
+from fairway.runtime.service_manager import READY_FD
+from fairway.runtime.settings import Settings
+
+CLOSE_INTAKE = signal.SIGUSR1  # what `up_server` takes it for
+PIPE_BYTES = 4096
+WORDS = ("fairway", "up-server")
+
+
+class ServerProcess:
+    """`start`, `ready`, and when all others have ended, `stop`."""
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, orders: Orders, *, scales: bool
+    ) -> None:
+        self._listener = listener
+        self._heard, self._said = os.pipe()
+        self._ready = asyncio.Event()
+        program = _program(settings, (listener.fileno(), self._said), scales=scales)
+        self._place = Place(program, orders)
+        self._life: asyncio.Task[int] | None = None
+
+    def start(self) -> asyncio.Task[int]:
+        """Its task ends when the server does for good: it could not start, or was told to."""
+        asyncio.get_running_loop().add_reader(self._heard, self._hear)
+        self._life = asyncio.create_task(self._place.run(), name="server")
+        return self._life
+
+    def _hear(self) -> None:
+        if b"READY=1" in os.read(self._heard, PIPE_BYTES):
+            self._ready.set()
+
+    async def ready(self, *given_up: asyncio.Event) -> bool:
+        """Whether it came to be ready before it ended, or anybody gave it up."""
+        assert self._life is not None
+        others = (event.wait() for event in given_up)
+        first = await first_of(asyncio.shield(self._life), self._ready.wait(), *others)
+        return first == 1
+
+    def close_intake(self) -> None:
+        """What runs goes on, new jobs are refused: nothing comes in that must be drained."""
+        self._listener.close()  # the server has its own; who comes after its end is turned away
+        if self._ready.is_set():  # before that it would not understand
+            self._place.send(CLOSE_INTAKE)
+
+    async def stop(self) -> None:
+        self._place.leave()
+        if self._life is not None:
+            await asyncio.gather(self._life, return_exceptions=True)
+        asyncio.get_running_loop().remove_reader(self._heard)
+        os.close(self._heard)
+        os.close(self._said)
+
+
+def _program(settings: Settings, files: tuple[int, int], *, scales: bool) -> Program:
+    """With what was said on the command line; all else it finds in the environment."""
+    said = {
+        "FAIRWAY_HOST": settings.host,
+        "FAIRWAY_PORT": str(settings.port),
+        "FAIRWAY_DATA_DIR": str(settings.data_dir.resolve()),
+        "FAIRWAY_DIE_WITH_PARENT": str(os.getpid()),
+        LISTEN_FD: str(files[0]),
+        READY_FD: str(files[1]),
+    }
+    return Program(
+        name="server",
+        words=(*WORDS, "--autoscale") if scales else WORDS,
+        environment={**os.environ, **said},
+        final=frozenset(),  # whoever ended it, it is needed
+        files=files,
+    )

@@ -1,0 +1,163 @@
+"""A backup is whole or not there; a restore goes where nothing is, and brings back every row."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.postgres import connected
+from tests.store.rows import add_jobs, new_job
+
+from fairway.cli.backups import DUMP, MANIFEST, Manifest, backup, restore
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.core.ids import TenantId
+from fairway.core.tenant import TenantSettings
+from fairway.store.connections.database import Connection
+from fairway.store.postgres.dump import without_password
+from fairway.store.registry import tenants
+
+OBJECT = "payloads/20261117/1/large"
+
+
+@pytest.fixture
+def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "objects"
+    monkeypatch.setenv("FAIRWAY_STORAGE_URL", f"file://{folder}")
+    (folder / OBJECT).parent.mkdir(parents=True)
+    (folder / OBJECT).write_bytes(b"large")
+    (folder / ".parts").mkdir()
+    (folder / ".parts/half").write_bytes(b"half")
+    return folder
+
+
+async def furnish(dsn: str) -> list[str]:
+    async with connected(dsn) as connection:
+        await tenants.add_tenant(connection, "acme", TenantSettings(tier="pro"))
+        await add_jobs(connection, *(new_job(tenant=TenantId(1)) for _ in range(20)))
+        await connection.execute(
+            "INSERT INTO event_heads VALUES (0, 1, 7);"
+            "INSERT INTO cluster (shard_count, secret) VALUES (1, 'secret')"
+        )
+        return await jobs_of(connection)
+
+
+async def jobs_of(connection: Connection) -> list[str]:
+    rows = await connection.fetch("SELECT jobs::text AS row FROM jobs ORDER BY id")
+    return [row["row"] for row in rows]
+
+
+def test_every_row_and_object_comes_back(
+    database_url: str,
+    empty_database_url: str,
+    objects: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = asyncio.run(furnish(database_url))
+    backup(tmp_path / "nightly", database_url=database_url)
+    assert stat.S_IMODE((tmp_path / "nightly").stat().st_mode) == 0o700
+    monkeypatch.setenv("FAIRWAY_STORAGE_URL", f"file://{tmp_path}/elsewhere")
+    restore(tmp_path / "nightly", database_url=empty_database_url)
+    assert (tmp_path / "elsewhere" / OBJECT).read_bytes() == b"large"
+    assert list((tmp_path / "elsewhere/.parts").iterdir()) == []
+
+    async def look() -> None:
+        async with connected(empty_database_url) as connection:
+            assert await jobs_of(connection) == before
+            assert await connection.fetchval("SELECT last FROM event_heads") > 10**9
+            secured = "SELECT relrowsecurity FROM pg_class WHERE oid = 'jobs'::regclass"
+            assert await connection.fetchval(secured)
+
+    asyncio.run(look())
+    with pytest.raises(InvalidRequest, match="go into a new folder"):
+        restore(tmp_path / "nightly", database_url=database_url)
+    monkeypatch.setenv("FAIRWAY_STORAGE_URL", f"file://{tmp_path}/third")
+    with pytest.raises(InvalidRequest, match="something in this database already"):
+        restore(tmp_path / "nightly", database_url=database_url)
+
+
+def manifest_of(folder: Path) -> Manifest:
+    return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+
+
+def rewrite(folder: Path, **changes: object) -> None:
+    found = msgspec.structs.replace(manifest_of(folder), **changes)
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(found))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A backup as far as the list of what it is."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (folder / DUMP).write_bytes(b"dump")
+    manifest = Manifest(
+        format=1,
+        fairway="0.1.0",
+        made_at="2026-11-17T16:00:00+00:00",
+        schema=1,
+        postgresql="18.1",
+        dump_bytes=4,
+        dump_sha256="",
+        objects=0,
+        objects_bytes=0,
+        storage="",
+    )
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": 2, "fairway": "9.9"}, "newer Fairway (9.9)"),
+        ({"schema": 9999}, "schema 9999, this version of Fairway knows"),
+        ({}, "is damaged"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused_before_anything_is_touched(
+    made: Path, tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    rewrite(made, **changes)
+    with pytest.raises(FairwayError) as refusal:
+        restore(made, data_dir=tmp_path / "data")
+    assert words in refusal.value.message
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_that_was_not_finished_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="no backup, or one that was not finished"):
+        restore(tmp_path, data_dir=tmp_path / "data")
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path: Path, objects: Path) -> None:
+    with pytest.raises(InvalidRequest, match="There is no database in"):
+        backup(tmp_path / "nightly", data_dir=tmp_path / "none")
+    with pytest.raises((Unavailable, OSError)):
+        backup(tmp_path / "nightly", database_url="postgresql://nobody@127.0.0.1:9/none")
+    assert [one.name for one in tmp_path.iterdir()] == ["objects"]
+    with pytest.raises(InvalidRequest, match="is there already"):
+        backup(objects, data_dir=tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "seen", "secret"),
+    [
+        (
+            "postgresql://a:b%40c@h:1/d?sslmode=require",
+            "postgresql://a@h:1/d?sslmode=require",
+            "b@c",
+        ),
+        ("postgresql://a@/d?host=/tmp/x&port=5", "postgresql://a@/d?host=/tmp/x&port=5", ""),
+        ("postgresql://h1,h2/d?user=a&password=p", "postgresql://h1,h2/d?user=a", "p"),
+        ("postgresql:///d?host=/tmp", "postgresql:///d?host=/tmp", ""),
+    ],
+)
+def test_no_password_is_among_the_arguments(dsn: str, seen: str, secret: str) -> None:
+    address, environment = without_password(dsn)
+    assert address == seen
+    assert environment.get("PGPASSWORD", "") == secret
