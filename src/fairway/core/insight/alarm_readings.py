@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from fairway.core.insight.span_words import span_in_words
+
 LOST_WINDOW_SECONDS = 300.0  # leases that were lost are counted over so long
 RATE_WINDOW_SECONDS = 300.0  # and so are ends of jobs
 DEAD_PER_SECOND_MIN = 0.02  # a handful in five minutes: less is no rate
@@ -81,8 +83,8 @@ def _age(pool: PoolWait) -> AlarmReading | None:
     if age is None:
         return None
     text = (
-        f"The oldest job of the pool {pool.name} that could run has waited {age:.1f} s;"
-        f" {pool.slo_seconds:g} s are promised."
+        f"The oldest job of the pool {pool.name} that could run has waited {span_in_words(age)};"
+        f" {span_in_words(pool.slo_seconds)} are promised."
     )
     return AlarmReading(age, text, pool.slo_seconds)
 
@@ -103,7 +105,8 @@ def promoter_lag(facts: AlarmFacts) -> Readings | None:
     if facts.promoter_lag_seconds is None:
         return None
     lag = facts.promoter_lag_seconds
-    return {PLATFORM: AlarmReading(lag, f"The oldest due job has waited {lag:.0f} s to be queued.")}
+    text = f"The oldest due job has waited {span_in_words(lag)} to be queued."
+    return {PLATFORM: AlarmReading(lag, text)}
 
 
 def dead_letters(facts: AlarmFacts) -> Readings | None:

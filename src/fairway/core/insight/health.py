@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from fairway.core.insight.sight import PoolSight, ServerSight
+from fairway.core.insight.span_words import span_in_words
 
 Status = Literal["ok", "warning", "critical"]
 
@@ -75,8 +76,8 @@ def _of_pool(pool: PoolSight) -> list[HealthReason]:
     age = None if pool.oldest_ms is None else pool.oldest_ms / 1000
     if age is not None and age > pool.slo_seconds:
         text = (
-            f"The oldest job of the pool {pool.name} that could run has waited {age:.1f} s;"
-            f" {pool.slo_seconds:g} s are promised."
+            f"The oldest job of the pool {pool.name} that could run has waited"
+            f" {span_in_words(age)}; {span_in_words(pool.slo_seconds)} are promised."
         )
         is_far = age > FAR_OVER_SLO * pool.slo_seconds
         found.append(
