@@ -38,6 +38,7 @@ from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import KeyWish
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
 log = logger("up")
@@ -218,7 +219,7 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
 
     async def make(scope: str, tenant: TenantId | None = None) -> ApiKey:
         key = new_api_key(scope)
-        await directory.add_key(key, tenant)
+        await directory.add_key(key, tenant, wish=KeyWish(name="fairway up"))
         return key
 
     return LocalKeys(
