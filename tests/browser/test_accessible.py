@@ -10,7 +10,7 @@ from tests.api.house import House
 from tests.browser.accessibility import faults, settled
 from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a page after the other, each with axe
 
 THEMES = ("light", "dark")
 POOL = "long"

@@ -1,5 +1,7 @@
-"""`python -m fairway.api.docs`: the OpenAPI document on the standard output. It needs no server and
-no database; the types of the dashboard are made from it (`make web`)."""
+"""`python -m fairway.api.docs`: the OpenAPI document on the standard output.
+
+It needs no server and no database; the types of the dashboard are made from it (`make web`).
+"""
 
 from __future__ import annotations
 
