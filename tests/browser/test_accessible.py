@@ -10,7 +10,7 @@ from tests.api.house import House
 from tests.browser.accessibility import faults, settled
 from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a page after the other, each with axe
 
 THEMES = ("light", "dark")
 POOL = "long"
@@ -19,12 +19,18 @@ DIALOGS = {
     "restraints": "Pause…",
     "schedules?tenant={tenant}": "New schedule",
     "keys?tenant={tenant}": "New key",
+    "prices": "Add a price",
+    "usage?tenant={tenant}": "Set a cap…",
 }
-PLATFORM = ("", "pools", "workers", "tenants", "tenants?view=all", "tenants/{tenant}", "restraints")
+PLATFORM = (
+    "", "pools", "workers", "fleet", "tenants", "tenants?view=all", "tenants/{tenant}",
+    "restraints", "alarms", "prices", "audit",
+)  # fmt: skip
 OWN = (
     "jobs", "jobs?state=dead", "jobs/{good}", "jobs/{good}?view=data", "jobs/{good}?view=logs",
     "jobs/{good}?view=copy", "jobs/{dead}", "jobs/{waits}", "failures", "dead-letters", "schedules",
     "schedules/nightly", "bulk-actions", "usage", "limits", "keys", "webhooks", "webhooks/{hook}",
+    "flows", "flows/{flow}", "events",
 )  # fmt: skip
 expect.set_options(timeout=30_000)
 
@@ -45,8 +51,9 @@ def names(house: House, aside: Aside) -> Iterator[dict[str, str]]:
 
 
 def _furnished(tenant: Caller, worker: Hand) -> dict[str, str]:
-    for number in range(2):
-        tenant.submit(worker.type, pool=POOL, payload={"order": number}, tags=["nightly"])
+    assert tenant.call("PUT", "/v1/events/settings", {"job_events": True}).status_code == 200
+    jobs = [{"type": worker.type, "pool": POOL, "payload": {"order": n}} for n in range(2)]
+    flow = tenant.call("POST", "/v1/flows", {"kind": "group", "jobs": jobs}).json()["id"]
     worker.hello(POOL)
     lease = worker.lease()
     worker.log(lease, "begun")
@@ -61,7 +68,7 @@ def _furnished(tenant: Caller, worker: Hand) -> dict[str, str]:
     # it is off: nothing is sent there
     hook = {"url": "https://93.184.216.34/hook", "enabled": False}
     webhook = tenant.call("POST", "/v1/webhooks", hook).json()["id"]
-    return {"good": lease["job"], "dead": dead, "waits": waits, "hook": webhook}
+    return {"good": lease["job"], "dead": dead, "waits": waits, "hook": webhook, "flow": flow}
 
 
 def _sign_in(page: Page, key: str) -> None:
@@ -87,11 +94,7 @@ def test_operators_pages_are_accessible(
 ) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two
     _sign_in(page, house.operator_key)
-    wrong = [
-        line
-        for path in (*PLATFORM, "alarms", "audit")
-        for line in _found(page, path.format(**names))
-    ]
+    wrong = [line for path in PLATFORM for line in _found(page, path.format(**names))]
     wrong += _found(page, f"jobs?tenant={names['tenant']}")
     for path, button in DIALOGS.items():
         page.goto(f"/ui/{path.format(**names)}")
@@ -113,5 +116,13 @@ def test_a_phones_width_is_accessible(page: Page, house: House, names: dict[str,
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(reduced_motion="reduce")
     _sign_in(page, house.operator_key)
-    paths = ("", "tenants", f"jobs/{names['good']}?tenant={names['tenant']}")
-    assert [line for path in paths for line in _found(page, path)] == []
+    own = ("jobs/{good}", "flows/{flow}", "events", "usage")
+    paths = (
+        "",
+        "tenants",
+        "fleet",
+        "prices",
+        "audit",
+        *(f"{one}?tenant={{tenant}}" for one in own),
+    )
+    assert [line for path in paths for line in _found(page, path.format(**names))] == []

@@ -167,17 +167,20 @@ def test_ticks_that_were_made_up_for_are_in_the_list_of_runs(seen: Page, tenant:
 # -- stored scripts ------------------------------------------------------------------------------
 
 
-def evil_jobs(tenant: Caller, worker: Hand) -> tuple[str, str]:
-    """One that succeeded and one that died, with all that people and handlers say of them."""
+def evil_jobs(tenant: Caller, worker: Hand) -> tuple[str, str, str]:
+    """One that succeeded and one that died, with all that people and handlers say of them; and
+    their flow."""
     words: dict[str, Any] = {"payload": {EVIL: [EVIL]}, "metadata": {"note": EVIL}}
-    for _ in range(2):
-        tenant.submit(worker.type, pool=POOL, **words)
+    jobs = [{"type": worker.type, "pool": POOL, **words}] * 2
+    flow = tenant.call("POST", "/v1/flows", {"kind": "group", "jobs": jobs})
+    assert flow.status_code == 202, flow.text
     worker.hello(POOL)
     lease = worker.lease()
     worker.log(lease, EVIL)
     worker.report(lease, result={EVIL: EVIL})
     error = {"type": EVIL, "message": EVIL, "stack": EVIL}
-    return lease["job"], worker.run(kind="failed", failure="permanent", error=error)
+    dead = worker.run(kind="failed", failure="permanent", error=error)
+    return lease["job"], dead, flow.json()["id"]
 
 
 def inert(page: Page, address: str) -> None:
@@ -191,7 +194,8 @@ def inert(page: Page, address: str) -> None:
 
 
 def test_what_is_stored_stays_text_on_every_page(seen: Page, tenant: Caller, worker: Hand) -> None:
-    good, dead = evil_jobs(tenant, worker)
+    assert tenant.call("PUT", "/v1/events/settings", {"job_events": True}).status_code == 200
+    good, dead, flow = evil_jobs(tenant, worker)
     schedule = {"every_seconds": 3600, "type": "report.build", "payload": {"text": EVIL}}
     assert tenant.call("PUT", "/v1/schedules/plain", schedule).status_code == 201
     # names with signs in them are none, so there is nothing to show
@@ -204,6 +208,7 @@ def test_what_is_stored_stays_text_on_every_page(seen: Page, tenant: Caller, wor
     paths += [f"jobs/{good}?view=copy", f"jobs/{dead}", f"jobs/{dead}?view=data", "failures"]
     paths += ["dead-letters", "schedules", "schedules/plain", "bulk-actions", "usage", "limits"]
     paths += ["keys", "webhooks", f"webhooks/{webhook}", f"jobs?type={quote(EVIL)}"]
+    paths += ["flows", f"flows/{flow}", "events", f"events?type={quote(EVIL)}"]
     for path in paths:
         inert(seen, f"/ui/{path}")
     seen.goto(f"/ui/jobs/{dead}?view=data")

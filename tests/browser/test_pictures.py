@@ -33,6 +33,9 @@ PICTURES = {
     "overview-phone": ("", PHONE, "light"),
     "job": ("jobs/{job}?tenant={tenant}", (1440, 780), "light"),
     "failures": ("failures?tenant={tenant}", LOW, "light"),
+    "flow": ("flows/{flow}?tenant={tenant}", LOW, "light"),
+    "events": ("events?tenant={tenant}", LOW, "light"),
+    "audit": ("audit", LOW, "light"),
 }
 expect.set_options(timeout=30_000)
 

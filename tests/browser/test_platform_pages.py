@@ -106,6 +106,7 @@ def test_a_tenant_is_stopped_and_what_is_stored_stays_text(
     expect(seen.locator(".page-about")).to_contain_text(EVIL)
     assert operator.get(f"/v1/tenants/{name}").json()["state"] == "suspended"
     pages = ["", "pools", "workers", "tenants", f"tenants?view=all&q={name}", f"tenants/{name}"]
+    pages += ["fleet", "alarms", "prices"]
     for path in (*pages, f"restraints?tenant={name}", "audit"):
         seen.goto(f"/ui/{path}")
         expect(seen.get_by_role("heading", level=1)).to_be_visible()

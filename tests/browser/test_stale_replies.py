@@ -95,3 +95,36 @@ def test_a_list_below_the_pointer_is_held_and_not_shown_for_another_filter(
         "dispatchEvent(new PopStateEvent('popstate'))"  # as the button back does
     )
     expect(rows).to_have_text(["other.kind"], timeout=PATIENCE_MS)
+
+
+def test_who_picked_another_tenant_meanwhile_is_left_there(page: Page, house: House) -> None:
+    """A schedule that is deleted leads back to the list, unless the reader has gone elsewhere."""
+    (first, first_key), (second, _) = house.new_tenant(), house.new_tenant()
+    with httpx2.Client(
+        base_url=house.url, headers={"authorization": f"Bearer {first_key}"}, verify=NO_TLS
+    ) as tenant:
+        wish = {"cron": "0 3 * * *", "type": "report.build"}
+        assert tenant.put("/v1/schedules/nightly", json=wish).status_code == 201
+        sign_in(page, house.operator_key)
+        page.goto(f"/ui/schedules/nightly?tenant={first}")
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            if route.request.method == "DELETE":
+                held.append(route)
+            else:
+                route.fallback()
+
+        page.route("**/v1/schedules/nightly", hold)
+        page.get_by_role("button", name="Delete…").click(timeout=PATIENCE_MS)
+        page.get_by_role("button", name="Delete it").click()
+        expect(page.get_by_role("button", name="Delete it")).to_have_attribute("aria-busy", "true")
+        page.evaluate(
+            f"history.pushState(null, '', '/ui/jobs?tenant={second}');"
+            "dispatchEvent(new PopStateEvent('popstate'))"
+        )
+        expect(page.get_by_role("heading", level=1)).to_have_text("Jobs", timeout=PATIENCE_MS)
+        held[0].continue_()
+        expect(page.get_by_text("The schedule is gone.")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page).to_have_url(re.compile(f"/ui/jobs\\?tenant={re.escape(second)}$"))
+        assert tenant.get("/v1/schedules/nightly").status_code == 404

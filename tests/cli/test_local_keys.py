@@ -9,7 +9,7 @@ import pytest
 from tests.services.platform_room import platform_on
 
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
-from fairway.cli.processes.up import first_keys
+from fairway.cli.processes.up_server import first_keys
 from fairway.runtime.settings import Settings
 
 KEYS = LocalKeys(url="http://127.0.0.1:1", api_key="a", worker_key="b", operator_key="c")

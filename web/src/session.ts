@@ -2,17 +2,16 @@
 import { ApiError, credentials, request } from './api';
 import { pickedTenant, useLocation } from './router';
 import { Store, useStore } from './store';
+import type { Schemas } from './types';
 
 export type Permission = 'read' | 'submit' | 'operate' | 'admin';
 
-export interface Session {
+/** By cookie, so there is a token and an end; workers' keys open nothing here. */
+export type Session = Schemas['SessionView'] & {
   csrf: string;
   scope: 'operator' | 'tenant';
-  name: string;
-  tenant: string | null;
-  may: string[];
   expires_at: string;
-}
+};
 
 /** undefined: not asked yet; null: nobody is signed in. */
 export const sessionStore = new Store<Session | null | undefined>(undefined);

@@ -1,213 +1,122 @@
-/** Shapes of the API as operators' pages read them. Unknown numbers are null. */
+/** The API's own types, by the names that pages use.
+ *
+ * They are made from its OpenAPI document when the types are checked (`make web`), so a page that
+ * reads a field which is not there is noticed. Nothing of it is in what browsers are sent.
+ */
+import type { Schemas } from './generated/api';
 
+export type { Schemas };
 export type Known = number | null;
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [name: string]: JsonValue };
 
-export interface Quantiles {
-  p50: Known;
-  p95: Known;
-  p99: Known;
-}
+// -- the platform ---------------------------------------------------------------------------------
 
-export interface PoolSight {
-  name: string;
-  queued: Known;
-  running: Known;
-  slots: Known;
-  utilisation: Known;
-  oldest_runnable_age_seconds: Known;
-  slo_seconds: Known;
-  held: Partial<Record<string, number>> | null;
-  accepted_per_second: Known;
-  started_per_second: Known;
-  ended_per_second: Known;
-  failed_per_second: Known;
-  retried_per_second: Known;
-  dead_per_second: Known;
-  pickup_seconds: Quantiles | null;
-  end_to_end_seconds: Quantiles | null;
-  drain_seconds: Known;
-  near_knee: boolean | null;
-  /** Of a tenant only. */
-  share_received?: Known;
-  share_entitled?: Known;
-}
-
-export interface Reason {
-  code: string;
-  text: string;
-  link: string;
-}
-
-export interface Alarm {
-  name: string;
-  severity: 'warning' | 'critical';
-  subject: string;
-  since: string;
-  text: string;
-  value: Known;
-  threshold: Known;
-  runbook: string;
-  link: string;
-}
-
-export interface Overview {
+/** Of the platform; of one tenant, what is not its own is missing, and its shares are there. */
+export type PoolSight = Schemas['PoolOverview'] &
+  Partial<Pick<Schemas['OwnPoolOverview'], 'share_received' | 'share_entitled'>>;
+/** What operators and tenants see; what only one of them does may be missing. */
+export type Overview = Partial<Omit<Schemas['Overview'], 'pools'>> & {
   at: string;
   tenant?: string;
-  health?: { status: 'ok' | 'warning' | 'critical'; reasons: Reason[] };
   pools: PoolSight[];
-  workers?: { live: Known; draining: Known };
-  shards?: { owned: Known; total: Known };
-  restraints?: Partial<Record<string, Known>>;
-  alarms?: Alarm[];
-}
+};
+export type Alarm = Schemas['AlarmView'];
+export type History = Schemas['History'];
+export type Share = Schemas['Share'];
+export type SharePage = Schemas['ShareList'];
+export type Pool = Schemas['PoolView'];
+export type Worker = Schemas['WorkerView'];
+export type Tenant = Schemas['TenantView'];
+export type TenantPage = Schemas['TenantList'];
+export type Tier = Schemas['TierView'];
+export type Pause = Partial<Schemas['Pause']>;
+export type Restraints = Schemas['Restraints'];
+export type AuditEntry = Schemas['AuditView'];
+export type AuditPage = Schemas['AuditList'];
+export type Price = Schemas['PriceView'];
 
-export interface History {
-  of: string;
-  name: string | null;
-  step_seconds: number;
-  at: number[];
-  accepted: Known[];
-  started: Known[];
-  succeeded: Known[];
-  failed: Known[];
-  retried: Known[];
-  dead: Known[];
-  queued: Known[];
-  running: Known[];
-  slots: Known[];
-  oldest_age_seconds: Known[];
-  pickup_p50: Known[];
-  pickup_p99: Known[];
-  run_p50: Known[];
-  run_p99: Known[];
-}
+// -- a tenant's jobs ------------------------------------------------------------------------------
 
-export interface Share {
-  tenant: string;
+export type JobError = Partial<Schemas['JobError']>;
+export type Run = Schemas['RunView'];
+export type Job = Omit<Schemas['JobView'], 'payload' | 'progress' | 'result'> & {
+  payload?: { [name: string]: JsonValue };
+  progress: JsonValue;
+  result: JsonValue;
+};
+export type JobList = Omit<Schemas['JobList'], 'jobs'> & { jobs: Job[] };
+export type Explained = Schemas['Explained'];
+export type LogLine = Schemas['LogLine'];
+export type LogPage = Schemas['LogPage'];
+export type Act = Schemas['BulkRequest']['act'];
+export type BulkFilter = Partial<Schemas['BulkFilters']>;
+export type BulkCount = Schemas['BulkCount'];
+export type BulkAction = Schemas['BulkActionView'];
+export type FailureGroup = Schemas['FailureGroup'];
+export type FailureGroups = Schemas['FailureGroups'];
+export type Flow = Omit<Schemas['FlowView'], 'error'> & { error: JobError | null };
+export type FlowPage = Omit<Schemas['FlowList'], 'flows'> & { flows: Flow[] };
+export type Schedule = Omit<Schemas['ScheduleView'], 'payload'> & { payload: JsonValue };
+export type ScheduleRun = Schemas['ScheduleRun'];
+export type TenantEvent = Schemas['EventView'];
+export type EventPage = Schemas['EventList'];
+
+// -- a tenant's account ---------------------------------------------------------------------------
+
+export type Usage = Schemas['Usage'];
+export type UsageLine = Schemas['UsageLine'];
+export type Statement = Schemas['StatementView'];
+export type StatementLine = Schemas['StatementLine'];
+export type SpendCap = Schemas['SpendCapView'];
+export type HeldBack = Partial<Schemas['HeldBack']> & Pick<Schemas['HeldBack'], 'reason' | 'detail'>;
+export type Limits = Omit<Schemas['Limits'], 'held'> & { held: HeldBack[] };
+export type Key = Schemas['KeyView'];
+export type KeyAdded = Schemas['KeyAdded'];
+export type Webhook = Schemas['WebhookView'];
+export type Delivery = Schemas['DeliveryView'];
+
+// -- what a server may not have yet ----------------------------------------------------------------
+
+/** One pool as the autoscaler sees it. */
+export interface ScaledPool {
   pool: string;
-  weight: number;
-  queued: Known;
-  running: Known;
-  share_received: Known;
-  share_entitled: Known;
-  throttled: boolean;
-}
-
-export interface SharePage {
-  items: Share[];
-  next: string | null;
-}
-
-export interface Pool {
-  name: string;
+  mode: 'off' | 'dry_run' | 'on';
+  workers: number;
+  busy_workers: number;
   slots: number;
-  lease_mode: string;
-  lease_seconds: number;
-  run_mode: string | null;
-  checkpoint: string;
-  attempts: number;
-  pickup_target_seconds: number;
-  labels: string[];
-  reserved_per_mille: number;
-  fits_seconds: number | null;
+  wanted_workers: number;
+  minimum_workers: number;
+  maximum_workers: number;
+  backlog_slot_seconds: number;
+  oldest_runnable_age_seconds: Known;
+  utilisation: Known;
+  override: { workers: number; until: string; by: string } | null;
 }
 
-export interface Worker {
-  name: string;
-  life: string;
-  tenant: string | null;
-  build: string;
-  slots: Record<string, number>;
-  running: Record<string, number>;
-  draining: boolean;
-  silent_seconds: number;
-  limits: Record<string, string>;
-}
-
-export interface Tenant {
-  id: number;
-  name: string;
-  tier: string;
-  weight: number;
-  floor_per_mille: number;
-  cap: number | null;
-  reserved: Record<string, number>;
-  rate_per_second: number;
-  burst: number;
-  depth_limit: number;
-  state: 'active' | 'suspended' | 'deleted';
-  reason: string;
-  running: 'finish' | 'cancel' | null;
-  state_since: string | null;
-  kept_until: string | null;
-}
-
-export interface TenantPage {
-  tenants: Tenant[];
-  next_cursor: string | null;
-}
-
-export interface Tier {
-  name: string;
-  weight: number;
-  group: string;
-  floor_per_mille: number;
-  cap: number | null;
-  rate_per_second: number;
-  burst: number;
-  depth_limit: number;
-}
-
-export interface HeldBack {
-  reason: string;
-  detail: string;
-  type?: string | null;
-  pool?: string | null;
-  for_everybody?: boolean;
-}
-
-export interface Limits {
-  tier: string;
-  weight: number;
-  rate_per_second: number;
-  burst: number;
-  jobs_left: number;
-  depth: number;
-  depth_limit: number;
-  cap: number | null;
-  refused: Record<string, number>;
-  reached: string[];
-  held: HeldBack[];
-}
-
-export interface Pause {
-  tenant?: string | null;
-  type?: string | null;
-  pool?: string | null;
-}
-
-export interface Restraints {
-  circuits: { type: string; dependency: string; opened_at: string; next_probe_seconds: number }[];
-  quarantines: { type: string; since: string }[];
-}
-
-export interface AuditEntry {
-  id: number;
+export interface ScalingDecision {
   at: string;
-  actor: string;
-  actor_name: string;
-  actor_kind: string;
-  address: string;
-  request_id: string;
-  tenant: string | null;
-  action: string;
-  subject: string;
-  detail: string;
-  before: Record<string, unknown>;
-  after: Record<string, unknown>;
+  pool: string;
+  from_workers: number;
+  to_workers: number;
+  code: string;
+  reason: string;
+  dry_run: boolean;
+  facts: Record<string, unknown>;
 }
 
-export interface AuditPage {
-  entries: AuditEntry[];
-  next_cursor: string | null;
+/** Something that happened to the platform at a moment, for lines on charts. */
+export interface KeptMark {
+  at: string;
+  kind: 'deploy' | 'incident' | 'note';
+  text: string;
+  until: string | null;
+}
+
+export interface PastAlarm {
+  name: string;
+  severity: Alarm['severity'];
+  subject: string;
+  text: string;
+  raised_at: string;
+  ended_at: string | null;
 }

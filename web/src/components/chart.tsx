@@ -33,14 +33,25 @@ export interface ChartProps {
   unit?: Unit;
   /** What the chart shows, for those who listen to the page. */
   label?: string;
-  /** Deploys, incidents: lines at moments, in unix seconds. */
+  /** Deploys, incidents, changes: lines at moments. */
   marks?: readonly ChartMark[];
 }
 
 export interface ChartMark {
+  /** In unix seconds; what lasted has an end. */
   at: number;
+  until?: number | null;
+  kind: 'deploy' | 'incident' | 'note' | 'change';
   label: string;
 }
+
+/** Colours of their lines; each kind has dashes of its own, for those who see no colours. */
+const MARKS: Record<ChartMark['kind'], { tone: string; dash: number[] }> = {
+  incident: { tone: '--chart-bad', dash: [] },
+  deploy: { tone: '--chart-accent', dash: [6, 3] },
+  note: { tone: '--chart-warn', dash: [4, 2, 1, 2] },
+  change: { tone: '--chart-muted', dash: [2, 3] },
+};
 
 const WORDS: Record<Unit, (n: number | null | undefined) => string> = {
   count: compact,
@@ -143,18 +154,40 @@ function clockValues(_: uPlot, splits: number[]): string[] {
 
 function drawMarks(plot: uPlot, marks: readonly ChartMark[]): void {
   const { ctx, bbox } = plot;
+  const right = bbox.left + bbox.width;
   ctx.save();
-  ctx.strokeStyle = colour('--chart-muted');
-  ctx.setLineDash([2, 3]);
   for (const mark of marks) {
+    const { tone, dash } = MARKS[mark.kind];
     const x = Math.round(plot.valToPos(mark.at, 'x', true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const end = mark.until ? Math.round(plot.valToPos(mark.until, 'x', true)) : x;
+    if (end < bbox.left || x > right) continue;
+    ctx.strokeStyle = ctx.fillStyle = colour(tone);
+    if (end > x) {
+      const from = Math.max(x, bbox.left);
+      ctx.globalAlpha = 0.1;
+      ctx.fillRect(from, bbox.top, Math.min(end, right) - from, bbox.height);
+      ctx.globalAlpha = 1;
+    }
+    if (x < bbox.left) continue;
+    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+    ctx.lineWidth = devicePixelRatio;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
+    if (mark.kind !== 'change') drawFlag(ctx, x, bbox.top);
   }
   ctx.restore();
+}
+
+/** A small flag at the top of a line, so that the few that matter are found. */
+function drawFlag(ctx: CanvasRenderingContext2D, x: number, top: number): void {
+  const size = 5 * devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, top);
+  ctx.lineTo(x + size * 1.4, top + size * 0.7);
+  ctx.lineTo(x, top + size * 1.4);
+  ctx.fill();
 }
 
 export function Chart(props: ChartProps): JSX.Element {
@@ -217,9 +250,10 @@ function stepOf(data: Columns): number {
   return (data.at[1] ?? 0) - (data.at[0] ?? 0);
 }
 
-/** The mark that stands where the cursor is, give or take a step. */
+/** The mark that is next to the cursor, give or take a step. */
 function nearest(marks: readonly ChartMark[], at: number, step: number): ChartMark | undefined {
-  return marks.find((mark) => Math.abs(mark.at - at) <= step);
+  const away = (mark: ChartMark): number => Math.abs(mark.at - at);
+  return marks.filter((mark) => away(mark) <= step).sort((a, b) => away(a) - away(b))[0];
 }
 
 function newest(column: (number | null)[]): number | null {

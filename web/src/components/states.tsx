@@ -79,12 +79,21 @@ export function Problem(props: { error: ApiError | Error; onRetry?: () => void }
   );
 }
 
-/** The three states of something loaded, around what shows it. */
-export function Loads<T>(props: {
+interface LoadsProps<T> {
   of: { data: T | undefined; error: ApiError | undefined; reload: () => void };
   lines?: number;
   children: (data: T) => ComponentChildren;
-}): JSX.Element {
+}
+
+/** As `Loads`, for what not every server has: that it is not there is said, and is no refusal. */
+export function LoadsIfThere<T>(props: LoadsProps<T> & { missing: ComponentChildren }): JSX.Element {
+  const { missing, ...loads } = props;
+  if (props.of.data === undefined && props.of.error?.status === 404) return <>{missing}</>;
+  return <Loads {...loads} />;
+}
+
+/** The three states of something loaded, around what shows it. */
+export function Loads<T>(props: LoadsProps<T>): JSX.Element {
   const { data, error, reload } = props.of;
   return (
     <>

@@ -2,7 +2,10 @@
 import type { Route } from '../router';
 import { BulkActionsPage } from './failures/bulk_actions';
 import { DeadLettersPage } from './failures/dead_letters';
+import { EventsPage } from './events/events';
 import { FailuresPage } from './failures/failures';
+import { FlowPage } from './flows/flow';
+import { FlowsPage } from './flows/flows';
 import { HomePage } from './account/home';
 import { JobPage } from './jobs/job';
 import { JobsPage } from './jobs/jobs';
@@ -23,10 +26,13 @@ export const tenantRoutes: Route[] = [
   { path: '/ui/', component: HomePage, nav: { label: 'Home', group: WORK } },
   { path: '/ui/jobs', component: JobsPage, nav: { label: 'Jobs', group: WORK } },
   { path: '/ui/jobs/:id', component: JobPage },
+  { path: '/ui/flows', component: FlowsPage, nav: { label: 'Flows', group: WORK } },
+  { path: '/ui/flows/:id', component: FlowPage },
   { path: '/ui/failures', component: FailuresPage, nav: { label: 'Failures', group: WORK } },
   { path: '/ui/dead-letters', component: DeadLettersPage, nav: { label: 'Dead letters', group: WORK } },
   { path: '/ui/schedules', component: SchedulesPage, nav: { label: 'Schedules', group: WORK } },
   { path: '/ui/schedules/:name', component: SchedulePage },
+  { path: '/ui/events', component: EventsPage, nav: { label: 'Events', group: WORK } },
   { path: '/ui/bulk-actions', component: BulkActionsPage, nav: { label: 'Bulk actions', group: WORK } },
   { path: '/ui/usage', component: UsagePage, nav: { label: 'Usage', group: ACCOUNT } },
   { path: '/ui/limits', component: LimitsPage, nav: { label: 'Limits', group: ACCOUNT } },

@@ -6,9 +6,8 @@ import { Badge, Card, Chart, type Column, Duration, Empty, Grid, Loading, Meter,
 import { compact, percent, plural, rate, seconds } from '../../format';
 import { useLive } from '../../live';
 import { Link } from '../../router';
-import type { History, Overview, PoolSight } from '../../types';
+import type { FailureGroups, History, Limits, Overview, PoolSight } from '../../types';
 import { isKnown, useTenantHistory } from '../parts/history';
-import type { FailureGroups, Limits } from '../parts/shapes';
 import type { Tone } from '../parts/words';
 
 const SLOW_MS = 10_000;

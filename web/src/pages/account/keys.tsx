@@ -6,7 +6,7 @@ import { act, useAct, usePages, withQuery } from '../../api';
 import { Badge, Button, Card, Check, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Form, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../../components';
 import { useMay, useSession, useTenant } from '../../session';
 import { Secret } from '../parts/secret';
-import type { Key, KeyAdded } from '../parts/shapes';
+import type { Key, KeyAdded } from '../../types';
 import { momentOf } from '../parts/words';
 
 const NOBODY = { tenant: null }; // keys are the operator's own business, whoever is picked

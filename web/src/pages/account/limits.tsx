@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useLoad } from '../../api';
 import { Badge, Card, type Column, Empty, Facts, Grid, Loads, Meter, Page, Table, Tag } from '../../components';
 import { bytes, count, percent } from '../../format';
-import type { Held, Limits } from '../parts/shapes';
+import type { HeldBack, Limits } from '../../types';
 import type { Tone } from '../parts/words';
 
 const EVERY_MS = 2000;
@@ -99,7 +99,7 @@ function Terms(props: { limits: Limits }): JSX.Element {
   );
 }
 
-const HELD: Column<Held>[] = [
+const HELD: Column<HeldBack>[] = [
   {
     name: 'reason',
     title: 'Why',
@@ -111,7 +111,7 @@ const HELD: Column<Held>[] = [
   { name: 'whose', title: 'Whose', minor: true, cell: (one) => (one.for_everybody ? 'everybody' : 'yours') },
 ];
 
-function Holds(props: { held: Held[] }): JSX.Element {
+function Holds(props: { held: HeldBack[] }): JSX.Element {
   return (
     <Card title="What keeps jobs from starting now" flush>
       <Table

@@ -5,7 +5,7 @@ import { useLoad, withQuery } from '../../api';
 import { Badge, Card, type Column, Empty, Field, Loads, Row, Select, Table, Tag, Time } from '../../components';
 import { count } from '../../format';
 import { useQuery } from '../../router';
-import type { Statement, StatementLine } from '../parts/shapes';
+import type { Statement, StatementLine } from '../../types';
 import { useWhose } from '../parts/whose';
 import { money, slotTime } from '../parts/words';
 

@@ -5,9 +5,10 @@ import { useLoad, withQuery } from '../../api';
 import { Card, Chart, type Column, type Columns, Empty, Field, Grid, Loads, Page, Row, Select, type Series, Stat, Table, Tag, Time } from '../../components';
 import { count } from '../../format';
 import { useQuery } from '../../router';
-import type { Usage, UsageLine } from '../parts/shapes';
+import type { Price, Usage, UsageLine } from '../../types';
 import { useWhose } from '../parts/whose';
 import { slotTime } from '../parts/words';
+import { PriceTable } from './price_table';
 import { SpendCapCard } from './spend_cap';
 import { StatementCard } from './statement';
 
@@ -69,7 +70,18 @@ export function UsagePage(): JSX.Element {
         <Loads of={found}>{(usage) => <Used usage={usage} />}</Loads>
       </Card>
       <StatementCard />
+      <Prices />
     </Page>
+  );
+}
+
+/** The same list for everybody. */
+function Prices(): JSX.Element {
+  const found = useLoad<{ prices: Price[] }>('/v1/prices', { tenant: null });
+  return (
+    <Card flush title="Prices" about="By which the statement is made. A pool's own comes before that of every other.">
+      <Loads of={found}>{({ prices }) => <PriceTable prices={prices} />}</Loads>
+    </Card>
   );
 }
 

@@ -5,12 +5,13 @@ import { useState } from 'preact/hooks';
 import { act, useAct, useLoad, withQuery } from '../../api';
 import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Loads, Page, Problem, Row, Select, Table, Tag, TextInput, Time, toast } from '../../components';
 import { count, plural } from '../../format';
-import { Link, navigate, useParams, useQuery } from '../../router';
+import { Link, useGoOn, useParams, useQuery } from '../../router';
 import { useMay } from '../../session';
 import { Pager } from '../jobs/jobs';
 import { Secret } from '../parts/secret';
-import type { Delivery, Webhook } from '../parts/shapes';
+import type { Delivery, Webhook } from '../../types';
 import { localOf, momentOf, stateTone } from '../parts/words';
+import { DeliveryDetail } from './delivery';
 import { WebhookState } from './webhooks';
 import { WebhookDialog } from './webhook_dialog';
 
@@ -75,6 +76,7 @@ function Deliveries(props: { path: string }): JSX.Element {
     cursor ? {} : { every: EVERY_MS },
   );
   const again = sending(props.path, found.reload);
+  const [shown, setShown] = useState<Delivery>();
   return (
     <Card
       title="Deliveries"
@@ -98,6 +100,7 @@ function Deliveries(props: { path: string }): JSX.Element {
               rows={deliveries}
               columns={may ? [...COLUMNS, again] : COLUMNS}
               rowKey={(one) => one.id}
+              onRow={setShown}
               label="Deliveries"
               empty={
                 <Empty
@@ -110,6 +113,9 @@ function Deliveries(props: { path: string }): JSX.Element {
           </>
         )}
       </Loads>
+      <Dialog title={shown?.kind ?? ''} open={shown !== undefined} onClose={() => setShown(undefined)} wide>
+        {shown && <DeliveryDetail delivery={found.data?.deliveries.find((one) => one.id === shown.id) ?? shown} />}
+      </Dialog>
     </Card>
   );
 }
@@ -172,6 +178,7 @@ type Asked = 'edit' | 'rotate' | 'replay' | 'delete';
 function Doings(props: { webhook: Webhook; path: string; reload: () => void }): JSX.Element | null {
   const { path, reload } = props;
   const may = useMay('operate');
+  const goOn = useGoOn();
   const testing = useAct();
   const [asked, setAsked] = useState<Asked>();
   const [secret, setSecret] = useState('');
@@ -190,7 +197,7 @@ function Doings(props: { webhook: Webhook; path: string; reload: () => void }): 
   const remove = async (): Promise<void> => {
     await act('DELETE', path);
     toast('The webhook is gone.');
-    navigate('/ui/webhooks');
+    goOn('/ui/webhooks');
   };
   return (
     <>

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 
 import { act, useAct } from '../../api';
 import { Button, Check, Dialog, DialogFoot, Field, Form, Problem, TextInput } from '../../components';
-import type { Webhook } from '../parts/shapes';
+import type { Webhook } from '../../types';
 
 export function WebhookDialog(props: {
   webhook?: Webhook;

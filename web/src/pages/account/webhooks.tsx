@@ -7,7 +7,7 @@ import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time 
 import { navigate } from '../../router';
 import { useMay } from '../../session';
 import { Secret } from '../parts/secret';
-import type { Webhook } from '../parts/shapes';
+import type { Webhook } from '../../types';
 import { WebhookDialog } from './webhook_dialog';
 
 const EVERY_MS = 10_000;

@@ -6,7 +6,7 @@ import { act, useLoad } from '../../api';
 import { Badge, Button, Card, type Column, Confirm, Empty, Loads, Meter, Page, Table, Time, toast } from '../../components';
 import { count, percent, plural } from '../../format';
 import { useMay } from '../../session';
-import type { BulkAction } from '../parts/shapes';
+import type { BulkAction } from '../../types';
 import { filterWords, stateTone } from '../parts/words';
 
 const EVERY_MS = 1000;

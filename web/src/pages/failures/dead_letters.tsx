@@ -9,7 +9,7 @@ import { useMay } from '../../session';
 import { JobTable, Pager } from '../jobs/jobs';
 import { BulkBar } from '../parts/bulk_bar';
 import { FilterBar, filterOf } from '../parts/filter_bar';
-import type { Job, JobList } from '../parts/shapes';
+import type { Job, JobList } from '../../types';
 import { errorLine } from '../parts/words';
 
 const EVERY_MS = 5000;

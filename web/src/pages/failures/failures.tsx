@@ -7,11 +7,10 @@ import { Badge, Button, ButtonLink, Card, Chart, Empty, Facts, Loads, Page, Time
 import { count, plural } from '../../format';
 import { hrefOf, Link } from '../../router';
 import { useMay } from '../../session';
-import type { History } from '../../types';
+import type { Act, FailureGroup, FailureGroups, History } from '../../types';
 import { ErrorDetails } from '../jobs/timeline';
 import { BulkDialog } from '../parts/bulk_bar';
 import { isKnown, TypeSpark, useTenantHistory } from '../parts/history';
-import type { Act, FailureGroup, FailureGroups } from '../parts/shapes';
 
 const EVERY_MS = 5000;
 const SPARKS_MAX = 8; // a history is asked for each type that has one

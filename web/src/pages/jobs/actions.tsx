@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import { act, useAct } from '../../api';
 import { Button, Check, Confirm, Dialog, DialogFoot, Field, Problem, TextArea, toast } from '../../components';
 import { useMay } from '../../session';
-import type { Job } from '../parts/shapes';
+import type { Job } from '../../types';
 import { isFinal, objectOf } from '../parts/words';
 
 export function JobActions(props: { job: Job; onDone: () => void }): JSX.Element | null {

@@ -13,7 +13,7 @@ import { ErrorDetails, Timeline } from './timeline';
 import { WhyCard } from './why_card';
 import { asCurl, asPython } from '../parts/copy_as';
 import { follow } from '../parts/follow';
-import type { Job, JobList } from '../parts/shapes';
+import type { Job, JobList } from '../../types';
 import { isFinal, progressOf, ranSeconds, stateTone } from '../parts/words';
 
 const TABS = [

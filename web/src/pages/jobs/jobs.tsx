@@ -7,7 +7,7 @@ import { Badge, Button, Card, Check, type Column, Duration, Empty, Loads, Page, 
 import { useQuery } from '../../router';
 import { BulkBar } from '../parts/bulk_bar';
 import { FilterBar, filterOf } from '../parts/filter_bar';
-import type { Job, JobList } from '../parts/shapes';
+import type { Job, JobList } from '../../types';
 import { ranSeconds, stateTone, waitedSeconds } from '../parts/words';
 
 const EVERY_MS = 2000;

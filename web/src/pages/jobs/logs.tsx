@@ -6,7 +6,7 @@ import { useLoad, withQuery } from '../../api';
 import { Badge, Button, Empty, Loading, Problem } from '../../components';
 import { moment, plural, utc } from '../../format';
 import { follow } from '../parts/follow';
-import type { LogLine, LogPage } from '../parts/shapes';
+import type { LogLine, LogPage } from '../../types';
 import type { Tone } from '../parts/words';
 
 const LINES_SHOWN_MAX = 5000;

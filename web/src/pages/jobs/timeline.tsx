@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 
 import { Badge, Code, Time } from '../../components';
 import { seconds } from '../../format';
-import type { Job, JobError, Run } from '../parts/shapes';
+import type { Job, JobError, Run } from '../../types';
 import { errorLine, stateTone, waitedSeconds, type Tone } from '../parts/words';
 
 const HISTORY_MAX = 50;

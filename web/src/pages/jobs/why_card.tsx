@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useLoad } from '../../api';
 import { Badge, Card, Loads, Meter, Stat, Time } from '../../components';
 import { ago, count, percent, seconds } from '../../format';
-import type { Explained } from '../parts/shapes';
+import type { Explained } from '../../types';
 import { ordinal, type Tone } from '../parts/words';
 
 const EVERY_MS = 2000;

@@ -5,9 +5,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { act as send, useAct } from '../../api';
 import { Button, Dialog, DialogFoot, Field, Problem, Row, TextInput } from '../../components';
 import { plural } from '../../format';
-import { navigate } from '../../router';
+import { useGoOn } from '../../router';
 import { useMay } from '../../session';
-import { LIVE_STATES, type Act, type BulkAction, type BulkCount, type BulkFilter } from './shapes';
+import type { Act, BulkAction, BulkCount, BulkFilter } from '../../types';
+import { LIVE_STATES } from './states';
 import { filterWords } from './words';
 
 const WORDS: Record<Act, { verb: string; one: string; many: string; then: string }> = {
@@ -92,6 +93,7 @@ export function BulkDialog(props: {
   const body = { act, filter, all: isAll };
   const [found, setFound] = useState<BulkCount>();
   const [perSecond, setPerSecond] = useState(act === 'replay' ? '100' : '');
+  const goOn = useGoOn();
   const counting = useAct();
   const doing = useAct();
   useEffect(() => {
@@ -104,7 +106,7 @@ export function BulkDialog(props: {
     const isBegun = await doing.run(() =>
       send<BulkAction>('POST', '/v1/bulk-actions', { ...body, ...pace }),
     );
-    if (isBegun) navigate('/ui/bulk-actions');
+    if (isBegun) goOn('/ui/bulk-actions');
   };
   const many =
     found && `${found.is_exact ? '' : 'more than '}${plural(found.matched, words.one, words.many)}`;

@@ -3,7 +3,7 @@
 Keys stay where they are: both texts read FAIRWAY_API_KEY. What a payload holds is quoted for the
 language it goes to, so that pasting it runs nothing. */
 
-import type { Job, JsonValue } from "./shapes";
+import type { Job, JsonValue } from '../../types';
 
 /** What is sent to make a job like this one. */
 export function requestOf(job: Job): { [name: string]: JsonValue } {

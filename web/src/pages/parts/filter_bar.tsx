@@ -3,7 +3,8 @@ import type { JSX } from 'preact';
 
 import { Button, Field } from '../../components';
 import { navigate, useQuery } from '../../router';
-import { STATES, type BulkFilter } from './shapes';
+import type { BulkFilter } from '../../types';
+import { STATES } from './states';
 import { localOf, momentOf } from './words';
 
 type Name = 'state' | 'type' | 'pool' | 'tag' | 'fingerprint';

@@ -1,6 +1,7 @@
 /** Small decisions of these pages without any markup: tones, words for numbers, moments. */
 import { count, seconds } from '../../format';
-import { FINAL_STATES, type BulkFilter, type Job, type JobError, type JsonValue } from './shapes';
+import type { BulkFilter, Job, JobError, JsonValue } from '../../types';
+import { FINAL_STATES } from './states';
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'muted' | 'info';
 
@@ -87,6 +88,14 @@ export function money(micros: number | null): string {
     minimumFractionDigits: 2,
     maximumFractionDigits: 6,
   });
+}
+
+/** Money as somebody writes it, in whole millionths; null: it is none. */
+export function microsOf(text: string): number | null {
+  const found = /^\s*(\d{1,12})(?:[.](\d{1,6}))?\s*$/.exec(text);
+  if (found === null) return null;
+  const micros = Number(found[1]) * 1e6 + Number((found[2] ?? '').padEnd(6, '0'));
+  return Number.isSafeInteger(micros) ? micros : null;
 }
 
 /** Whole microseconds of slot-time, in words. */

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 
 import { Badge, Tag, Time } from '../../components';
-import { compact } from '../../format';
+import { compact, seconds } from '../../format';
 import { Link } from '../../router';
 import type { Alarm } from '../../types';
 
@@ -22,6 +22,11 @@ function withCommands(text: string): ComponentChildren {
   return text.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
 
+/** Ages are told as times. */
+function valueWords(alarm: Alarm, value: number): string {
+  return /_(AGE|LAG)(_|$)/.test(alarm.name) ? seconds(value) : compact(value);
+}
+
 export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }): JSX.Element {
   return (
     <article class={`alarm alarm-${alarmTone(alarm)}`}>
@@ -38,12 +43,10 @@ export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }
           <p class="break">{withCommands(alarm.runbook)}</p>
           <p class="alarm-small">
             <code>{alarm.name}</code>
-            {alarm.value !== null && alarm.threshold !== null && (
-              <span class="num">
-                {' '}
-                · at {compact(alarm.value)}, raised above {compact(alarm.threshold)}
-              </span>
-            )}
+            <span class="num">
+              {' '}
+              · at {valueWords(alarm, alarm.value)}, raised above {valueWords(alarm, alarm.threshold)}
+            </span>
             {alarm.link.startsWith('/ui') && (
               <>
                 {' · '}

@@ -4,47 +4,41 @@ import { useState } from 'preact/hooks';
 
 import { Badge, type Column, Dialog, Empty, Facts, Json, Table, type TableProps, Time, type Tone } from '../../components';
 import type { AuditEntry } from '../../types';
+import { changeInWords, sentenceOf } from './audit_words';
 
 const KINDS: Record<string, Tone> = { operator: 'info', tenant: 'ok', platform: 'muted', command: 'muted' };
+
+function whoInWords(entry: AuditEntry): string {
+  if (entry.actor_kind === 'platform') return 'the platform';
+  return entry.actor_name || (entry.actor ? `key ${entry.actor.slice(0, 8)}` : entry.actor_kind);
+}
 
 function Who({ entry }: { entry: AuditEntry }): JSX.Element {
   return (
     <Badge tone={KINDS[entry.actor_kind] ?? 'muted'} title={`${entry.actor_kind} · ${entry.actor}`}>
-      {entry.actor_name || entry.actor || entry.actor_kind}
+      {whoInWords(entry)}
     </Badge>
   );
 }
 
-/** The change in a line: weight 100 → 200. */
-export function changeInWords(entry: AuditEntry): string {
-  const names = [...new Set([...Object.keys(entry.before), ...Object.keys(entry.after)])];
-  const parts = names.map((name) => {
-    const [was, is] = [entry.before[name], entry.after[name]];
-    if (was === undefined) return `${name} ${short(is)}`;
-    return `${name} ${short(was)} → ${short(is)}`;
-  });
-  return [entry.detail, parts.join(', ')].filter(Boolean).join(' · ');
-}
-
-function short(value: unknown): string {
-  if (value === undefined) return 'none';
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return text.length > 40 ? `${text.slice(0, 39)}…` : text || '“”';
-}
-
 const COLUMNS: Column<AuditEntry>[] = [
   { name: 'when', title: 'When', cell: (entry) => <Time at={entry.at} /> },
-  { name: 'who', title: 'Who', cell: (entry) => <Who entry={entry} /> },
-  { name: 'what', title: 'Did', cell: (entry) => <b class="nowrap">{entry.action.replaceAll('_', ' ')}</b> },
-  { name: 'subject', title: 'To', cell: (entry) => <span class="break">{entry.subject}</span> },
-  {
-    name: 'change',
-    title: 'Change',
-    wide: true,
-    minor: true,
-    cell: (entry) => <span class="muted">{changeInWords(entry)}</span>,
-  },
+  { name: 'who', title: 'Who', minor: true, cell: (entry) => <Who entry={entry} /> },
+  { name: 'what', title: 'Did', wide: true, cell: (entry) => <Did entry={entry} /> },
 ];
+
+function Did({ entry }: { entry: AuditEntry }): JSX.Element {
+  const change = changeInWords(entry);
+  return (
+    <>
+      <span class="audit-did">{sentenceOf(entry)}</span>
+      {change && <span class="audit-change">{change}</span>}
+      <span class="audit-who">
+        <Who entry={entry} />
+      </span>
+    </>
+  );
+}
 
 export function AuditTable(
   props: { entries: readonly AuditEntry[] } & Pick<TableProps<AuditEntry>, 'more' | 'isLoadingMore'>,
@@ -63,7 +57,7 @@ export function AuditTable(
         {...paging}
       />
       <Dialog
-        title={shown ? `${shown.action.replaceAll('_', ' ')} ${shown.subject}` : ''}
+        title={shown ? sentenceOf(shown) : ''}
         open={shown !== undefined}
         onClose={() => setShown(undefined)}
         wide
@@ -83,7 +77,9 @@ function Closer({ entry }: { entry: AuditEntry }): JSX.Element {
           ['Who', <Who entry={entry} />],
           ['Key', <code>{entry.actor}</code>],
           ['From', entry.address || 'not known'],
-          ['Tenant', entry.tenant ?? 'the platform'],
+          ['Act', <code>{entry.action}</code>],
+          ['To', <span class="break">{entry.subject}</span>],
+          ['Whose', entry.tenant ?? 'the platform'],
           ['Request', <code>{entry.request_id || '–'}</code>],
         ]}
       />

@@ -3,9 +3,9 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { useLoad, withQuery } from '../../api';
-import { Card, Chart, type Columns, Grid, Loads, Select } from '../../components';
+import { Card, Chart, type ChartMark, type Columns, Grid, Loads, Select } from '../../components';
 import type { History, Known } from '../../types';
-import { type Mark, useMarks } from './marks';
+import { MarkList, useMarks } from './marks';
 
 const SPANS = [
   { value: '3600', label: 'Last hour' },
@@ -98,7 +98,12 @@ export function HistoryCharts(props: HistoryChartsProps): JSX.Element {
   const kept = useKept(loaded.data, `${props.of} ${props.name ?? ''} ${props.span}`);
   return (
     <Loads of={{ ...loaded, data: kept }} lines={8}>
-      {(history) => <Charts history={history} marks={marks} {...props} />}
+      {(history) => (
+        <>
+          <Charts history={history} marks={marks.marks} {...props} />
+          {props.of === 'pool' && <MarkList {...marks} />}
+        </>
+      )}
     </Loads>
   );
 }
@@ -112,7 +117,7 @@ function useKept(data: History | undefined, key: string): History | undefined {
   return data ?? (kept?.key === key ? kept.data : undefined);
 }
 
-function Charts(props: HistoryChartsProps & { history: History; marks: Mark[] }): JSX.Element {
+function Charts(props: HistoryChartsProps & { history: History; marks: ChartMark[] }): JSX.Element {
   const history = useMemo(() => trimmed(props.history), [props.history]);
   const flow = useMemo(() => perSecond(history), [history]);
   const aged = useMemo(() => withTarget(history, props.target), [history, props.target]);

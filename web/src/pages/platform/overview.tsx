@@ -88,7 +88,7 @@ function Health({ overview }: { overview: Overview }): JSX.Element {
 
 function Fleet({ overview }: { overview: Overview }): JSX.Element {
   const { workers, shards } = overview;
-  const held = overview.restraints ?? {};
+  const held: Partial<Record<string, number>> = overview.restraints ?? {};
   const isUnowned = shards !== undefined && (shards.owned ?? 0) < (shards.total ?? 0);
   return (
     <div class="stats health-stats">

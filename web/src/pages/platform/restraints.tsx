@@ -47,7 +47,7 @@ export function RestraintsPage(): JSX.Element {
 
 function Counts(): JSX.Element {
   const first = useLoad<Overview>('/v1/overview', { tenant: null });
-  const held = (useLive().overview ?? first.data)?.restraints ?? {};
+  const held: Partial<Record<string, number>> = (useLive().overview ?? first.data)?.restraints ?? {};
   const tone = (n: number | null | undefined): { tone?: 'warn' } => (n ? { tone: 'warn' } : {});
   return (
     <Card>

@@ -3,13 +3,14 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { act, useAct, useLoad } from '../../api';
-import { Badge, Button, Card, type Column, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Grid, Json, Loads, Page, Problem, Table, Tag, TextInput, Time, toast } from '../../components';
+import { Badge, Button, Card, Confirm, Dialog, DialogFoot, Empty, Facts, Field, Grid, Json, Loads, Page, Problem, Tag, TextInput, Time, toast } from '../../components';
 import { ago, plural, seconds } from '../../format';
-import { Link, navigate, useParams } from '../../router';
+import { Link, useGoOn, useParams } from '../../router';
 import { useMay } from '../../session';
-import type { Schedule, ScheduleRun } from '../parts/shapes';
-import { localOf, momentOf, stateTone } from '../parts/words';
+import type { Schedule } from '../../types';
+import { localOf, momentOf } from '../parts/words';
 import { ScheduleDialog } from './schedule_dialog';
+import { Runs } from './schedule_runs';
 
 const EVERY_MS = 5000;
 const DAY_MS = 86_400_000;
@@ -92,76 +93,10 @@ function About(props: { schedule: Schedule }): JSX.Element {
   );
 }
 
-const COLUMNS: Column<ScheduleRun>[] = [
-  { name: 'tick', title: 'Tick', cell: (run) => <Time at={run.tick} /> },
-  {
-    name: 'outcome',
-    title: 'Outcome',
-    cell: (run) => {
-      const said = run.state ?? run.outcome;
-      return <Badge tone={stateTone(said)}>{said}</Badge>;
-    },
-  },
-  { name: 'cause', title: 'By', cell: (run) => run.cause },
-  {
-    name: 'job',
-    title: 'Job',
-    wide: true,
-    cell: (run) =>
-      run.job && (
-        <Link to={`/ui/jobs/${run.job}`} class="mono">
-          {run.job}
-        </Link>
-      ),
-  },
-  { name: 'recorded', title: 'Recorded', minor: true, cell: (run) => <Time at={run.recorded_at} relative /> },
-];
-
-interface RunsReply {
-  runs: ScheduleRun[];
-  next_before: string | null;
-}
-
-function Runs(props: { path: string; last: string | null }): JSX.Element {
-  return <RunsTable key={props.last ?? ''} path={`${props.path}/runs?limit=50`} />;
-}
-
-function RunsTable(props: { path: string }): JSX.Element {
-  const [before, setBefore] = useState('');
-  const path = before ? `${props.path}&before=${encodeURIComponent(before)}` : props.path;
-  const found = useLoad<RunsReply>(path, { every: EVERY_MS });
-  return (
-    <Card title="Runs" flush>
-      <Loads of={found}>
-        {({ runs, next_before }) => (
-          <>
-            <Table
-              rows={runs}
-              columns={COLUMNS}
-              rowKey={(run) => run.tick + run.cause}
-              label="Runs of the schedule"
-              empty={<Empty title="No runs yet" text="The first comes with the next tick, or when you run it now." />}
-            />
-            {(before || next_before) && (
-              <nav class="pager" aria-label="Pages of runs">
-                <Button disabled={!before} onClick={() => setBefore('')}>
-                  Newest
-                </Button>
-                <Button disabled={!next_before} onClick={() => setBefore(next_before ?? '')}>
-                  Older
-                </Button>
-              </nav>
-            )}
-          </>
-        )}
-      </Loads>
-    </Card>
-  );
-}
-
 function Doings(props: { schedule: Schedule; path: string; reload: () => void }): JSX.Element | null {
   const { schedule: one, path, reload } = props;
   const may = useMay('operate');
+  const goOn = useGoOn();
   const { busy, error, run } = useAct();
   const [asked, setAsked] = useState<'edit' | 'backfill' | 'delete'>();
   if (!may) return null;
@@ -174,13 +109,13 @@ function Doings(props: { schedule: Schedule; path: string; reload: () => void })
     await run(async () => {
       const made = await act<{ id: string }>('POST', `${path}/trigger`);
       toast('A run is made.');
-      navigate(`/ui/jobs/${made.id}`);
+      goOn(`/ui/jobs/${made.id}`);
     });
   };
   const remove = async (): Promise<void> => {
     await act('DELETE', path);
     toast('The schedule is gone.');
-    navigate('/ui/schedules');
+    goOn('/ui/schedules');
   };
   return (
     <>

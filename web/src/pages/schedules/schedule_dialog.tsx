@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 
 import { act, asApiError, type ApiError, useAct } from '../../api';
 import { Button, Dialog, DialogFoot, Field, Form, Grid, Problem, Select, TextArea, TextInput, Time, toast } from '../../components';
-import type { JsonValue, Schedule } from '../parts/shapes';
+import type { JsonValue, Schedule } from '../../types';
 import { objectOf } from '../parts/words';
 
 const PREVIEW_AFTER_MS = 400;

@@ -5,15 +5,16 @@ import { useState } from 'preact/hooks';
 import { usePages } from '../../api';
 import { Badge, Button, Card, type Column, Empty, Loads, Page, Table, Tag, Time } from '../../components';
 import { ago } from '../../format';
-import { navigate } from '../../router';
+import { useGoOn } from '../../router';
 import { useMay } from '../../session';
 import { ScheduleDialog } from './schedule_dialog';
-import type { Schedule } from '../parts/shapes';
+import type { Schedule } from '../../types';
 
 const PATH = '/v1/schedules?limit=100';
 
 export function SchedulesPage(): JSX.Element {
   const may = useMay('operate');
+  const goOn = useGoOn();
   const [isMaking, setMaking] = useState(false);
   const found = usePages<{ schedules: Schedule[]; next_cursor: string | null }, Schedule>(
     PATH,
@@ -51,7 +52,7 @@ export function SchedulesPage(): JSX.Element {
       {isMaking && (
         <ScheduleDialog
           onClose={() => setMaking(false)}
-          onSaved={(name) => navigate(`/ui/schedules/${encodeURIComponent(name)}`)}
+          onSaved={(name) => goOn(`/ui/schedules/${encodeURIComponent(name)}`)}
         />
       )}
     </Page>
