@@ -136,9 +136,7 @@ def _raised(
         return _kept(memory, aim)
     reason = _why_up(facts, rules, memory, aim)
     stay = aim.workers - memory.wanted  # of those that were about to go
-    memory = replace(
-        memory, wanted=aim.workers, raised_ms=now_ms, leaving=memory.leaving[stay:]
-    )
+    memory = replace(memory, wanted=aim.workers, raised_ms=now_ms, leaving=memory.leaving[stay:])
     return _kept(memory, aim)._replace(code=aim.code, reason=reason)
 
 
