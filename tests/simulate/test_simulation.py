@@ -25,9 +25,9 @@ KINDS = (WORK, CALL, BROKEN, STEADY)
 STEPS, STEP_SECONDS = 200, 20.0
 
 
-def simulated(tenants: int = 3, **own: int) -> tuple[Simulation, list[Life]]:
+def simulated(tenants: int = 3) -> tuple[Simulation, list[Life]]:
     lives: list[Life] = []
-    named = [tenant_of(n + 1, f"t{n}", **own) for n in range(tenants)]
+    named = [tenant_of(n + 1, f"t{n}") for n in range(tenants)]
     return Simulation(Setup(tenants=named, kinds=KINDS), lives.append), lives
 
 

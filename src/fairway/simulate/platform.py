@@ -1,6 +1,7 @@
-"""A server in virtual time: the real dispatcher, failure policy, holds, promoter's caps and pool
-classifier, with a store in memory and commits that take as long as they are said to.
+"""A server in virtual time: the real dispatcher around a store in memory.
 
+Real are also the failure policy, holds, the promoter's caps and the pool classifier; commits take
+as long as they are said to.
 Only what speaks to PostgreSQL, HTTP or a clock is replaced; who runs next, what becomes of a
 failure, what is held back and what moves to another pool is decided by the code that servers run.
 Workers are `workers.py`; this knows them by the sessions they open.
@@ -22,6 +23,7 @@ from fairway.core.ids import (
     FIRST_TERM,
     LOWEST_JOB_ID,
     NO_EPOCH,
+    JobId,
     PoolId,
     TenantId,
     TypeId,
@@ -143,7 +145,7 @@ class SimulatedPlatform:
         self._to_announce.append(job)
         return job.id
 
-    def _new_id(self) -> str:
+    def _new_id(self) -> JobId:
         self._made += 1
         counter = self._made % COUNTERS_PER_MS
         return make_job_id(FIRST_SHARD, self._time.unix_ms(), counter, 0)
