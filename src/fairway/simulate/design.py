@@ -145,8 +145,8 @@ def arrivals(
     yield from _there_before(design, tenants, loads)
     for minute in range(math.ceil(design.seconds / 60)):
         dice = random.Random(f"{design.seed}/minute/{minute}")
-        calm = (1 - BURST_SHARE * BURST_FACTOR) / (1 - BURST_SHARE)
-        factors = [BURST_FACTOR if dice.random() < BURST_SHARE else calm for _ in tenants]
+        usual = (1 - BURST_SHARE * BURST_FACTOR) / (1 - BURST_SHARE)
+        factors = [BURST_FACTOR if dice.random() < BURST_SHARE else usual for _ in tenants]
         cumulated = list(accumulate(load * f for load, f in zip(loads, factors, strict=True)))
         rate = design.jobs_per_second * cumulated[-1] * wave(minute)
         yield from _of_minute(dice, minute, rate, tenants, cumulated)

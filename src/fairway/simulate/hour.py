@@ -13,17 +13,18 @@ import time as processor
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairway.core.failure.circuits import CircuitSettings
 from fairway.core.ids import PoolId
 from fairway.core.pools import LONG, MEDIUM, SHORT, Pool
 from fairway.simulate.design import DAY_SECONDS, KINDS, PAYMENTS, Design, arrivals, tenants_of
 from fairway.simulate.scaling import Autoscaled, FixedFleet, Scaling, Sight
-from fairway.simulate.simulation import Setup, Simulation
+from fairway.simulate.simulation import Life, Setup, Simulation
 from fairway.simulate.tally import Tally
 from fairway.simulate.virtual_time import SECOND_US
 
 POOLS = [SHORT, MEDIUM, LONG]
 #: Slots at the start over those in use in the mean. Few slots need more room beside the mean.
-START_ROOM = {SHORT.number: 2.0, MEDIUM.number: 1.45, LONG.number: 1.3}
+START_ROOM = {SHORT.number: 2.5, MEDIUM.number: 1.8, LONG.number: 1.6}
 DEATHS_A_DAY = 1.0  # of each worker
 DEATHS_EVERY_US = 10 * SECOND_US
 TENTH_DIES_AT = 0.75  # of the time: a tenth of all workers, at once
@@ -67,7 +68,7 @@ def simulate_hour(
     """`on_minute` is told of every minute that has gone by."""
     began = processor.process_time()
     tenants, loads = tenants_of(design)
-    tally = Tally({tenant.id: tenant.tier for tenant in tenants})
+    tally = Tally({tenant.id: tenant.tier for tenant in tenants}, _held_by_outage(design))
     simulation = Simulation(Setup(tenants=tenants, kinds=KINDS, seed=design.seed), tally.add)
     start = {
         pool.number: max(
@@ -107,6 +108,18 @@ def simulate_hour(
     )
 
 
+def _held_by_outage(design: Design) -> Callable[[Life], bool]:
+    """Who leans on the provider may be parked until a probe finds it back."""
+    start_us, end_us = (round(part * design.seconds * SECOND_US) for part in OUTAGE)
+    end_us += CircuitSettings().rest_max_us
+
+    def is_held(life: Life) -> bool:
+        since_us = max(life.accepted_us, life.arrival.due_us)
+        return bool(life.arrival.kind.dependency) and start_us <= since_us < end_us
+
+    return is_held
+
+
 def _go_wrong(simulation: Simulation, design: Design) -> None:
     def moment_us(part: float) -> int:
         return round(part * design.seconds * SECOND_US)
@@ -121,7 +134,7 @@ def _go_wrong(simulation: Simulation, design: Design) -> None:
 def _a_tenth_dies(simulation: Simulation, dice: random.Random) -> None:
     for pool in POOLS:
         workers = simulation.workers.alive(pool.number)
-        for worker in dice.sample(workers, math.ceil(len(workers) / 10)):
+        for worker in dice.sample(workers, round(len(workers) / 10)):
             simulation.workers.kill(worker)
 
 

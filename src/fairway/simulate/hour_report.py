@@ -85,10 +85,12 @@ def _findings(hour: Hour, shares: Shares) -> list[Finding]:
         Finding("dead letters", number(hour.tally.ends["dead"])),
         Finding("leases of dead workers", number(hour.lost_leases)),
         Finding("calls of the provider", f"{hour.amplification:.2f} × needed"),
+        Finding("held by open circuits, p99", seconds(hour.tally.held_wait(0.99))),
         Finding("circuits open at once", number(hour.circuits_most)),
         Finding("types moved by the clock", number(len(hour.moved))),
         Finding("fleet decisions", number(len(hour.decisions))),
-        Finding("processor time it took", seconds(took), f"< {TOOK_SECONDS_MAX:g} s" if is_whole else "",
+        Finding("processor time it took", seconds(took),
+                f"< {TOOK_SECONDS_MAX:g} s" if is_whole else "",
                 took < TOOK_SECONDS_MAX if is_whole else None),
     ]  # fmt: skip
 
@@ -164,6 +166,8 @@ def _notes(hour: Hour) -> list[str]:
         + " Shards share nothing; slots that are cut into parts wait longer than slots that all"
         " share, so the whole waits no longer than its part.",
         went,
+        f"{hour.tally.held:,} jobs that lean on the provider came while it was down, or before it"
+        " was found again: they waited for it and not for a slot, and are told apart.",
         *moved,
         f"{hour.unstarted:,} jobs had not started when the time was over.",
     ]
@@ -191,6 +195,7 @@ def figures(hour: Hour, shares: Shares) -> dict[str, Any]:
         "share_error_max": shares.error_max,
         "lost_leases": hour.lost_leases,
         "amplification": hour.amplification,
+        "held_by_circuits": hour.tally.held,
         "circuits_most": hour.circuits_most,
         "types_moved": [list(one) for one in hour.moved],
         "decisions": len(hour.decisions),

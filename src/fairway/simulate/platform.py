@@ -125,7 +125,7 @@ class SimulatedPlatform:
         self._time.every(LOOK_US, self._look_at_restraints)
         self._time.every(JUDGE_US, self._judge_types)
 
-    def set_terms(self, tenants: Iterable[Tenant]) -> None:
+    def set_entitlements(self, tenants: Iterable[Tenant]) -> None:
         for tenant in tenants:
             self.dispatcher.set_entitlement(tenant)
 

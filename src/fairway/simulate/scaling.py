@@ -60,15 +60,21 @@ class Autoscaled:
     """By the platform's own policy."""
 
     def __init__(self, workers: Mapping[PoolId, int]) -> None:
+        """What there is at the start is what operators keep at least."""
         self._memory = {pool: ScaleMemory(wanted=count) for pool, count in workers.items()}
-        self._settings = ScaleSettings(mode="on", minimum_workers=1, maximum_workers=WORKERS_MAX)
+        self._settings = {
+            pool: ScaleSettings(mode="on", minimum_workers=count, maximum_workers=WORKERS_MAX)
+            for pool, count in workers.items()
+        }
         self._closed: dict[PoolId, frozenset[str]] = {}
         self._may_go: dict[PoolId, tuple[str, ...]] = {}
         self.decisions: list[tuple[int, str, int, str]] = []  # when, pool, workers, code
 
     def wanted(self, pool: Pool, facts: PoolFacts, now_ms: int) -> int:
         number = pool.number
-        decision = decide(facts, self._settings, rules_of(pool), self._memory[number], now_ms)
+        decision = decide(
+            facts, self._settings[number], rules_of(pool), self._memory[number], now_ms
+        )
         if decision.code is not None:
             self.decisions.append((now_ms, pool.name, decision.wanted, decision.code))
         self._memory[number] = decision.memory

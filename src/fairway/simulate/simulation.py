@@ -88,7 +88,7 @@ class Simulation:
             on_ends=self._ended,
             on_leases=self._written,
         )
-        self.platform.set_terms(setup.tenants)
+        self.platform.set_entitlements(setup.tenants)
         usual = {pool.number: pool.lease_seconds for pool in pools.by_name.values()}
         self.workers = Workers(
             self.time,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fairway.core.ids import PoolId, TenantId
 from fairway.rig.quantile import quantile
@@ -20,8 +20,13 @@ def _floats() -> array[float]:
 
 
 class Tally:
-    def __init__(self, tiers: Mapping[TenantId, str]) -> None:
+    def __init__(
+        self, tiers: Mapping[TenantId, str], is_held: Callable[[Life], bool] = lambda life: False
+    ) -> None:
+        """`is_held`: whether a job waited for what it leans on, and not for a slot."""
         self._tiers = tiers
+        self._is_held = is_held
+        self._held: array[float] = _floats()
         # pool → minute of acceptance → waits in seconds
         self._waits: dict[PoolId, dict[int, array[float]]] = defaultdict(
             lambda: defaultdict(_floats)
@@ -46,9 +51,20 @@ class Tally:
 
     def _wait(self, life: Life) -> None:
         seconds = max(life.wait_us, 0) / SECOND_US
+        if self._is_held(life):
+            self._held.append(seconds)
+            return
         since_us = max(life.accepted_us, life.arrival.due_us)
         self._waits[life.pool][since_us // (60 * SECOND_US)].append(seconds)
         self._by_tier[self._tiers[life.arrival.tenant], life.pool].append(seconds)
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def held_wait(self, q: float) -> float:
+        """Of jobs that waited for what they lean on."""
+        return quantile(self._held, q)
 
     def started(self, pool: PoolId) -> int:
         return sum(map(len, self._waits[pool].values()))
