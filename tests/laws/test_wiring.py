@@ -1,7 +1,8 @@
 """All is wired at birth: nobody sets an attribute of another object, nobody waits for a hook.
 
 What a service needs of others it takes when it is made, so a forgotten connection is a TypeError
-and "go to definition" finds who is called. Lab, bench and rig are no part of a server or worker.
+and "go to definition" finds who is called. Lab, bench, rig and simulator are no part of a server or
+worker.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from tests.laws.source import trees
 
-ASIDE = ("lab/", "bench/", "rig/")
+ASIDE = ("lab/", "bench/", "rig/", "simulate/")
 ANY = frozenset({"*"})
 
 #: Whose fields may be written from outside their class: file or drawer → the names they go by.

@@ -147,6 +147,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "Measure this machine with this version; ratios within one run.",
         ),
         "lab": ("lab.commands:app", "Experiments through the front door, with plots and a page."),
+        "simulate": (
+            "simulate.commands:app",
+            "The scheduler in virtual time: a fleet of 2 billion jobs a day, and what-ifs.",
+        ),
     },
 }
 for _group, _commands in COMMANDS.items():

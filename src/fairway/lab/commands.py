@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
-
-if TYPE_CHECKING:
-    from fairway.lab.report.content import Report
 
 app = App(
     name="lab",
@@ -48,9 +43,10 @@ def knee(
     """
     from fairway.lab.experiments import knee as experiment
     from fairway.lab.experiments.steps import StepSetup
+    from fairway.lab.run import measured
 
     setup = StepSetup(speed=speed, seed=seed, arrivals=arrivals)
-    return _run(experiment.run(setup), json=json, out=out)
+    return measured(experiment.run(setup), json=json, out=out)
 
 
 @app.command
@@ -64,8 +60,9 @@ def scale(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = 
     """
     from fairway.lab.experiments import scale as experiment
     from fairway.lab.experiments.steps import StepSetup
+    from fairway.lab.run import measured
 
-    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
+    return measured(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -81,8 +78,9 @@ def front_door(
     """
     from fairway.lab.experiments import front_door as experiment
     from fairway.lab.experiments.steps import StepSetup
+    from fairway.lab.run import measured
 
-    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
+    return measured(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -96,8 +94,9 @@ def pool(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = R
     """
     from fairway.lab.experiments import pool as experiment
     from fairway.lab.experiments.steps import StepSetup
+    from fairway.lab.run import measured
 
-    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
+    return measured(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -122,10 +121,11 @@ def clients(
     """
     from fairway.lab.crowd import WAYS
     from fairway.lab.experiments import clients as experiment
+    from fairway.lab.run import measured
 
     ways = tuple(one for one in WAYS if way is None or one in way)
     setup = experiment.CrowdSetup(speed=speed, clients_max=most, ways=ways)
-    return _run(experiment.run(setup), json=json, out=out)
+    return measured(experiment.run(setup), json=json, out=out)
 
 
 @app.command
@@ -147,30 +147,8 @@ def fleet(
         So many times faster: shorter jobs, higher rates, the same shape.
     """
     from fairway.lab.experiments import fleet as experiment
+    from fairway.lab.run import measured
     from fairway.lab.scenario import load
 
     setup = experiment.FleetSetup(load(scenario), speed=speed, seed=seed)
-    return _run(experiment.run(setup), json=json, out=out)
-
-
-def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
-    from dataclasses import replace
-
-    from fairway.lab.report import page
-    from fairway.lab.screen import tell
-    from fairway.rig import foreign_load
-    from fairway.runtime.told_to_end import run
-
-    before = foreign_load.look()
-    report = run(work)
-    load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
-    report = replace(
-        report,
-        others=report.others if load is None else load.words,
-        doubts=[*report.doubts, *foreign_load.doubts(load)],
-    )
-    written = page.write(report, out)
-    tell(report, str(written))
-    if json:
-        sys.stdout.write((out / f"{report.name}.json").read_text())
-    return report.verdict.value
+    return measured(experiment.run(setup), json=json, out=out)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.laws.pages import sdk_page, settings_page
+from tests.laws.pages import capacity_page, sdk_page, settings_page
 
 import fairway
 import fairway.sql
 import fairway.testing
 from fairway.runtime.settings import FOREIGN, PREFIX, Settings
+from fairway.simulate import capacity
 
 #: What tests, benches and our own processes say to each other is nobody's setting.
 OURS = ("TEST_", "BENCH_", "PROPERTY_", "HOSTILE_", "DIE_", "LISTEN_", "READY_")
@@ -31,6 +32,25 @@ def test_every_setting_says_what_it_means() -> None:
 def test_the_page_of_the_sdk_is_current() -> None:
     text = sdk_page.PAGE.read_text("utf-8")
     assert text == sdk_page.page(), "run `python -m tests.laws.pages.sdk_page`"
+
+
+def test_the_sheet_of_capacity_is_current() -> None:
+    text = capacity_page.PAGE.read_text("utf-8")
+    assert text == capacity_page.page(), "run `python -m tests.laws.pages.capacity_page`"
+
+
+def test_what_the_sheet_calls_measured_stands_on_the_page_of_sizes() -> None:
+    sizes = (settings_page.PAGE.parent / "SIZING.md").read_text("utf-8")
+    told = [
+        f"server {capacity.SERVER_US:g}, PostgreSQL {capacity.POSTGRES_US:g},"
+        f" worker {capacity.WORKER_US:g}",
+        f"{capacity.ONE_BY_ONE_PER_SECOND:,.0f} with one job a request".replace(",", " "),
+        f"{capacity.SMALL_ROW_KB:g} KB with its indexes; {capacity.SMALL_WAL_KB:g} KB of WAL",
+        f"{capacity.ROW_KB:g} KB; {capacity.WAL_KB:g} KB of WAL",
+        f"{capacity.KEY_KB:g} KB",
+        f"{capacity.CONNECTIONS} a server",
+    ]
+    assert [one for one in told if one not in sizes] == []
 
 
 def test_every_public_name_is_on_the_page_of_the_sdk() -> None:

@@ -45,6 +45,7 @@ class Report:
     found: str  # in one plain sentence
     answer: str = ""  # and what there is to say beyond it
     data: dict[str, Any]  # what `--json` prints
+    brand: str = "Fairway lab"  # whose page it is
     others: str = "not measured"  # what else the machine was busy with
     findings: list[Finding] = field(default_factory=list)
     drawings: list[Drawing] = field(default_factory=list)

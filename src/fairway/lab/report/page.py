@@ -67,9 +67,10 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_text(report.title)} · Fairway lab</title>"
+        f"<title>{_text(report.title)} · {_text(report.brand)}</title>"
         f"<style>{_STYLE_FILE.read_text('utf-8')}</style></head><body><main>"
-        f'<header><p class="brand">Fairway lab</p><h1>{_text(report.title)}</h1>'
+        f'<header><p class="brand">{_text(report.brand)}</p>'
+        f"<h1>{_text(report.title)}</h1>"
         f"{_verdict(report)}"
         f'<p class="question">{_text(report.question)}</p></header>'
         f"{_answer(report.answer)}"

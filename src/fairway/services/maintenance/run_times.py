@@ -25,7 +25,7 @@ class RunTimes:
     def __init__(self, pools: PoolTable, store_clock: StoreClock, clock: Clock) -> None:
         self._store_clock = store_clock
         self._clock = clock
-        self.classifier = PoolClassifier(tuple(map(_span, pools.of_duration())))
+        self.classifier = PoolClassifier(tuple(map(span_of, pools.of_duration())))
 
     def observe(self, ends: Sequence[End]) -> None:
         """Runs that ended well are on disk; of many, some are looked at.
@@ -58,7 +58,7 @@ class RunTimes:
         self.classifier.forget(type_id)
 
 
-def _span(pool: Pool) -> Span:
+def span_of(pool: Pool) -> Span:
     fits_us, overrun_us = pool.fits_seconds, pool.overrun_seconds
     return Span(
         pool.number,

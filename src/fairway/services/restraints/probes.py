@@ -79,13 +79,13 @@ async def due_probes(failure_policy: FailurePolicy, now_us: int) -> dict[TenantI
     found: dict[TenantId, list[Probe]] = {}
     work = WorkInParts()
     for tenant in failure_policy.restrained():
-        if probes := _due_of(failure_policy, tenant, now_us):
+        if probes := due_probes_of(failure_policy, tenant, now_us):
             found[tenant] = probes
         await work.let_others()
     return found
 
 
-def _due_of(failure_policy: FailurePolicy, tenant: TenantId, now_us: int) -> list[Probe]:
+def due_probes_of(failure_policy: FailurePolicy, tenant: TenantId, now_us: int) -> list[Probe]:
     found: list[Probe] = []
     for type_, by_name in failure_policy.circuits.of_tenant(tenant):
         if due := [one for one in by_name.values() if one.is_due(now_us)]:
