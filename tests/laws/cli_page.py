@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from cyclopts import App
@@ -20,6 +21,7 @@ SHARED = re.compile(r"\*\*(?:Output|Server)\*\*:\n\n(?:\* .*\n)+\n?")
 NOISE = re.compile(r" \*\[default: False\]\*|, --empty-[\w-]+| +$", re.MULTILINE)
 
 
+@cache
 def page() -> str:
     found = [PAGE.read_text("utf-8").partition(MARK)[0] + MARK]
     for group, commands in COMMANDS.items():
