@@ -90,10 +90,10 @@ class JobSpans:
         self, parent: bytes | None, tenant: Tenant, job_type: str
     ) -> tuple[bytes | None, JobSpan | None]:
         """A job is accepted: which trace it keeps, and its span, if it is to have any."""
-        now_us = time.monotonic_ns() // 1000
-        if not self._sampler.takes(parent, tenant.id, random.random(), now_us):
-            is_refused = parent is not None and is_sampled(parent)
-            return (unsampled(parent) if parent is not None and is_refused else parent), None
+        if not self._sampler.wants(parent, random.random()):
+            return None if parent is None else unsampled(parent), None
+        if not self._sampler.has_room(tenant.id, time.monotonic_ns() // 1000):
+            return None if parent is None else unsampled(parent), None
         span = self._begin(
             f"send {job_type}",
             parent,

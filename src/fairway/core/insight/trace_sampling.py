@@ -29,14 +29,15 @@ class TraceSampler:
         self._by_tenant: dict[TenantId, Bucket] = {}
 
     def takes(self, parent: bytes | None, tenant: TenantId, chance: float, now_us: int) -> bool:
-        """`chance` is evenly between 0 and 1."""
-        if parent is None or not self._sampling.follows_parents:
-            is_wanted = chance < self._sampling.ratio
-        else:
-            is_wanted = is_sampled(parent)
-        return is_wanted and self._has_room(tenant, now_us)
+        return self.wants(parent, chance) and self.has_room(tenant, now_us)
 
-    def _has_room(self, tenant: TenantId, now_us: int) -> bool:
+    def wants(self, parent: bytes | None, chance: float) -> bool:
+        """`chance` is evenly between 0 and 1. Asked for every job: most are not wanted."""
+        if parent is None or not self._sampling.follows_parents:
+            return chance < self._sampling.ratio
+        return is_sampled(parent)
+
+    def has_room(self, tenant: TenantId, now_us: int) -> bool:
         most = self._sampling.per_second
         share = max(most // 4, 1)
         own = self._by_tenant.get(tenant)
