@@ -75,48 +75,11 @@ export type KeyAdded = Schemas['KeyAdded'];
 export type Webhook = Schemas['WebhookView'];
 export type Delivery = Schemas['DeliveryView'];
 
-// -- what a server may not have yet ----------------------------------------------------------------
+// -- the fleet, marks and alarms that are over -------------------------------------------------------
 
 /** One pool as the autoscaler sees it. */
-export interface ScaledPool {
-  pool: string;
-  mode: 'off' | 'dry_run' | 'on';
-  workers: number;
-  busy_workers: number;
-  slots: number;
-  wanted_workers: number;
-  minimum_workers: number;
-  maximum_workers: number;
-  backlog_slot_seconds: number;
-  oldest_runnable_age_seconds: Known;
-  utilisation: Known;
-  override: { workers: number; until: string; by: string } | null;
-}
-
-export interface ScalingDecision {
-  at: string;
-  pool: string;
-  from_workers: number;
-  to_workers: number;
-  code: string;
-  reason: string;
-  dry_run: boolean;
-  facts: Record<string, unknown>;
-}
-
+export type ScaledPool = Schemas['AutoscaleView'];
+export type ScalingDecision = Schemas['ScaleDecisionView'];
 /** Something that happened to the platform at a moment, for lines on charts. */
-export interface KeptMark {
-  at: string;
-  kind: 'deploy' | 'incident' | 'note';
-  text: string;
-  until: string | null;
-}
-
-export interface PastAlarm {
-  name: string;
-  severity: Alarm['severity'];
-  subject: string;
-  text: string;
-  raised_at: string;
-  ended_at: string | null;
-}
+export type KeptMark = Schemas['MarkView'];
+export type PastAlarm = Schemas['AlarmRecord'];
