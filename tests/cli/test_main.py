@@ -69,8 +69,8 @@ HEAVY = {
     "uvicorn",
     "uvloop",
 }
-#: They start servers: what they read is what they run.
-STARTING = {"up", "server", "postgres"}
+#: They start servers or workers: what they read is what they run.
+STARTING = {"up", "server", "postgres", "fleet"}
 
 
 @pytest.mark.parametrize("words", [["worker", "ls"], ["check"]], ids=" ".join)

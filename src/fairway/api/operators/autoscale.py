@@ -139,7 +139,7 @@ async def get_autoscale(request: Request, platform: Platform, principal: Princip
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def put_autoscale(request: Request, platform: Platform, actor: Actor) -> Response:
-    """Let the number of a pool's workers be decided
+    """Set how many workers a pool may have
 
     Begin with `dry_run` and read the decisions. While it is on, workers that are to be spared get
     no more jobs and are ended once they are idle; a busy one is never picked.
