@@ -1,4 +1,4 @@
-"""`fairway backup` under load, then `restore` in another folder: every acknowledged job is there."""
+"""`fairway backup` under load, then `restore` elsewhere: every acknowledged job is there."""
 
 from __future__ import annotations
 
