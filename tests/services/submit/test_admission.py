@@ -13,7 +13,7 @@ from tests.services.platform_room import (
 )
 from tests.services.submit.test_submission import count
 
-from fairway.core.errors import LimitReached
+from fairway.core.errors import LimitReached, Unavailable
 from fairway.services.platform import Platform
 
 
@@ -52,3 +52,16 @@ async def test_the_tenants_depth_limit_refuses_before_any_write(platform: Platfo
         await submit(platform, tenant, *(new() for _ in range(4)))
     assert len(await submit(platform, tenant, new())) == 1
     assert await count(platform) == 3
+
+
+async def test_a_server_that_stops_takes_nothing_new_and_says_so(platform: Platform) -> None:
+    """What was taken runs on, and is what a drain waits for."""
+    tenant = await add_tenant(platform, "t")
+    await submit(platform, tenant, new())
+    platform.admission.close()
+    platform.readiness.close()
+    with pytest.raises(Unavailable) as refused:
+        await submit(platform, tenant, new())
+    assert refused.value.code == "STOPPING"
+    assert (await platform.readiness.checks())["takes_jobs"] is False
+    assert len(await Hand(platform).take(1)) == 1
