@@ -24,7 +24,7 @@ from fairway.simulate.virtual_time import SECOND_US
 
 POOLS = [SHORT, MEDIUM, LONG]
 #: Slots at the start over those in use in the mean. Few slots need more room beside the mean.
-START_ROOM = {SHORT.number: 2.5, MEDIUM.number: 1.8, LONG.number: 1.6}
+START_ROOM = {SHORT.number: 2.5, MEDIUM.number: 2.8, LONG.number: 1.5}
 DEATHS_A_DAY = 1.0  # of each worker
 DEATHS_EVERY_US = 10 * SECOND_US
 TENTH_DIES_AT = 0.75  # of the time: a tenth of all workers, at once

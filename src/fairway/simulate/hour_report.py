@@ -223,7 +223,7 @@ def _draw_waits(figure: Any, hour: Hour) -> None:
         axes.axhline(pool.pickup_target_seconds, color=colour, linewidth=1, linestyle=":")
     plain_log(axes)
     axes.set(title="Wait, p99 of each minute", xlabel="minute")
-    axes.legend(loc="upper right", ncols=3)
+    axes.legend(loc="lower right", ncols=3)
     _mark(axes, hour)
 
 
