@@ -6,15 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
-from fairway.runtime.telemetry import (
+from fairway.runtime.metric_shapes import (
     OTHER_TYPES,
-    SECONDS,
     TYPE_SECONDS,
     TYPES_MAX,
     BulkHistogram,
-    Metrics,
     TypeSummary,
 )
+from fairway.runtime.telemetry import SECONDS, Metrics
 
 spans = st.floats(0, 100, allow_nan=False)
 

@@ -100,12 +100,12 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "marks": ("cli.marks:app", "Deploys, incidents and notes beside graphs: look, add."),
         "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
-            "cli.check:check",
+            "cli.database.check:check",
             "Say what is wrong with the settings and the database, and what to do. Exit 1 on"
             " errors.",
         ),
         "init": (
-            "cli.database:init",
+            "cli.database.founding:init",
             "Make your own PostgreSQL ready, and the first operator's key, which is printed once.",
         ),
         "autoscale": (
@@ -113,21 +113,27 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "How many workers pools should have, why, and saying otherwise.",
         ),
         "migrate": (
-            "cli.migrations:migrate",
+            "cli.database.migrations:migrate",
             "Bring the database to the schema of this version; --plan says what that takes.",
         ),
-        "backup": ("cli.backups:backup", "Copy the platform into a folder, while it runs."),
-        "restore": ("cli.backups:restore", "Make a platform from a backup, where there is none."),
+        "backup": (
+            "cli.database.backups:backup",
+            "Copy the platform into a folder, while it runs.",
+        ),
+        "restore": (
+            "cli.database.backups:restore",
+            "Make a platform from a backup, where there is none.",
+        ),
         "tenants": ("cli.tenants:app", "List, add, change, suspend and delete tenants."),
         "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
         "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
         "operator-key": (
-            "cli.database:operator_key",
+            "cli.database.founding:operator_key",
             "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
             " once.",
         ),
         "sql-login": (
-            "cli.database:sql_login",
+            "cli.database.founding:sql_login",
             "Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.",
         ),
         "pause": ("cli.operators:pause", "Keep jobs of a tenant, type or pool from starting."),

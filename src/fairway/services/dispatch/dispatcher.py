@@ -509,10 +509,8 @@ class Dispatcher:
         self._presence.recount()
 
     def hear_anew(self, types: set[TypeId]) -> None:
-        """These were let go while nobody was seen to run them: whoever does says so again.
-
-        Its hello counts them and learns their numbers, which may be new.
-        """
+        """These were let go while nobody was seen to run them: whoever does greets again, which
+        counts them and learns their numbers."""
         self._presence.hear_anew(types)
 
     def lapses(self) -> int:

@@ -20,7 +20,8 @@ from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.core.run.billing import SKIPPED
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
-from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
+from fairway.runtime.metric_shapes import OTHER_TYPES
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ports import Sorted

@@ -11,7 +11,7 @@ import pytest
 from tests.postgres import connected
 from tests.store.rows import add_jobs, new_job
 
-from fairway.cli.backups import DUMP, MANIFEST, Manifest, backup, restore
+from fairway.cli.database.backups import DUMP, MANIFEST, Manifest, backup, restore
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.tenant import TenantSettings
