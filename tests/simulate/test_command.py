@@ -104,5 +104,5 @@ def test_agreement_is_a_matter_of_waits_and_shares() -> None:
 
 @pytest.mark.slow
 def test_the_simulator_agrees_with_real_processes(tmp_path: Path) -> None:
-    """Waits and shares within 5 %, by median: others may keep the machine busy for a while."""
+    """Waits and shares within 5 %; on a busy machine it is unjudged (3), and says nothing."""
     assert run("--against-real", "--out", str(tmp_path)) in (0, 3)

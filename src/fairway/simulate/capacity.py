@@ -8,9 +8,11 @@ follows; a law test holds the page to it.
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from fairway.core.pools import LONG, MEDIUM, SHORT, Pool
+from fairway.services.sessions.session_table import SESSIONS_MAX
 from fairway.simulate.design import DAY_SECONDS, Design, slot_seconds_a_job
 
 POOLS = (SHORT, MEDIUM, LONG)
@@ -28,8 +30,8 @@ KEY_KB = 0.26  # an idempotency key, for a day
 CONNECTIONS = 15  # to PostgreSQL, a server
 
 # -- simulated: `fairway simulate`, one hour, seed 1, one shard of 64 --------------------------
-SLOTS_MEAN = {SHORT.number: 8_000.0, MEDIUM.number: 25_000.0, LONG.number: 95_000.0}
-SLOTS_MOST = {SHORT.number: 8_000.0, MEDIUM.number: 25_000.0, LONG.number: 95_000.0}
+SLOTS_MEAN = {SHORT.number: 13_340.0, MEDIUM.number: 50_580.0, LONG.number: 108_480.0}
+SLOTS_MOST = {SHORT.number: 16_000.0, MEDIUM.number: 55_300.0, LONG.number: 108_540.0}
 
 # -- assumed ------------------------------------------------------------------------------------
 PEAK = 2.0  # over the mean of the day: what servers and PostgreSQL are bought for
@@ -82,9 +84,15 @@ def server_cores() -> float:
     return jobs_per_second() * PEAK * mean_us / 1e6
 
 
+def sessions() -> int:
+    """Of workers, at the most slots."""
+    return sum(math.ceil(SLOTS_MOST[pool.number] / pool.slots_default) for pool in POOLS)
+
+
 def servers() -> int:
-    """Each is one thread, a core; and one more for the one that dies."""
-    return math.ceil(server_cores() / IN_USE_MOST) + 1
+    """Each is one thread, a core, and hears so many workers; one more for the one that dies."""
+    by_cores = server_cores() / IN_USE_MOST
+    return math.ceil(max(by_cores, sessions() / SESSIONS_MAX)) + 1
 
 
 def _servers() -> list[Row]:
@@ -99,7 +107,8 @@ def _servers() -> list[Row]:
         Row(
             "servers",
             f"{servers()}",
-            f"{server_cores():.1f} cores at the peak, {IN_USE_MOST:.0%} of each used, and one more:"
+            f"{sessions():,} workers, {SESSIONS_MAX:,} a server at most, and one more;"
+            f" {server_cores():.1f} cores at the peak, {IN_USE_MOST:.0%} of each used:"
             f" {SERVER_US:g} µs a job by batches, {ONE_BY_ONE_SHARE:.0%} of the jobs alone at"
             f" {2e6 / ONE_BY_ONE_PER_SECOND:.0f} µs for all parts (measured)",
         ),
@@ -151,7 +160,7 @@ def _postgres() -> list[Row]:
         ),
         Row(
             "PostgreSQL nodes",
-            f"{nodes()}, each with a standby",
+            f"{nodes()} and {nodes()} standbys",
             f"{NODE_TB_MAX:g} TB and {NODE_WAL_MB_MAX:g} MB of WAL a second each (assumed);"
             f" processors are not the limit: {cores:.1f} cores at the peak for all,"
             f" {POSTGRES_US:g} µs a job (measured)",
@@ -241,8 +250,8 @@ def _money() -> list[Row]:
 def page() -> str:
     """The table as `docs/CAPACITY.md` has it."""
     lines = ["| what | figure | how |", "|---|--:|---|"]
-    lines += [f"| {row.what} | {row.figure.replace(',', ' ')} | {row.how} |" for row in rows()]
-    return "\n".join(lines) + "\n"
+    lines += [f"| {row.what} | {row.figure} | {row.how} |" for row in rows()]
+    return re.sub(r"(?<=\d),(?=\d{3})", " ", "\n".join(lines)) + "\n"
 
 
 def text() -> str:
