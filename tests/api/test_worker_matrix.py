@@ -144,6 +144,10 @@ async def drain(world: World) -> httpx2.Response:
     return await world.caller.post(draining=True)
 
 
+async def tell_recycled(world: World) -> httpx2.Response:
+    return await world.caller.post(recycled={"died": 3})
+
+
 async def call_by_number(world: World) -> httpx2.Response:
     """A call that counts itself far ahead, and waits: it silences nobody else."""
     return await world.caller.post(call=1 << 40, wait_ms=10)
@@ -258,6 +262,12 @@ EXCHANGE: dict[str, Row] = {
     "draining": Row(
         "ExchangeRequest.draining",
         drain,
+        SHUT_OUT | dict.fromkeys(list(CALLERS)[:4], NOTHING),
+        "changed",
+    ),
+    "processes that were replaced": Row(
+        "ExchangeRequest.recycled",
+        tell_recycled,
         SHUT_OUT | dict.fromkeys(list(CALLERS)[:4], NOTHING),
         "changed",
     ),
