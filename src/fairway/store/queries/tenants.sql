@@ -77,11 +77,13 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
        tenants.cancels_running, tenants.state_since
-FROM tenants JOIN tiers ON tiers.name = tenants.tier
-WHERE tenants.name > :after AND tenants.state = ANY(:states::text[])
-  AND (:tier::text IS NULL OR tenants.tier = :tier)
-  AND (:search::text IS NULL OR strpos(tenants.name, :search) > 0)
-ORDER BY tenants.name LIMIT :limit
+FROM (SELECT * FROM tenants
+      WHERE name > :after AND state = ANY(:states::text[])
+        AND (:tier::text IS NULL OR tier = :tier)
+        AND (:search::text IS NULL OR strpos(name, :search) > 0)
+      ORDER BY name LIMIT :limit) AS tenants  -- the page first: to join all for it costs what there are
+JOIN tiers ON tiers.name = tenants.tier
+ORDER BY tenants.name
 
 -- name: list_keys
 -- A page of the valid keys by public part: of one scope or tenant, or of all.
