@@ -1,6 +1,6 @@
 /** Parts of forms. The control inside a Field is an ordinary input, select or textarea. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { Icon } from './icon';
 
@@ -95,7 +95,9 @@ export function TextInput(props: {
   disabled?: boolean;
 }): JSX.Element {
   const element = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // At once: later it could take the focus from where somebody has begun to type. A dialog that is
+  // not open yet looks for the attribute when it opens.
+  useLayoutEffect(() => {
     if (props.autoFocus) element.current?.focus();
   }, []);
   // The types of the attributes differ by kind of input; what is given here fits all of them.
