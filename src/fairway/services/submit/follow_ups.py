@@ -26,6 +26,7 @@ from fairway.core.run.follow_ups import (
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.disk_reserve import DiskFull
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
@@ -139,6 +140,9 @@ class FollowUpIntake:
 def refused(error: FairwayError, ran_us: int) -> Outcome:
     """How a run ends whose follow-ups are not let in: tried again if that can help."""
     may_pass = isinstance(error, LimitReached | Unavailable)
+    delay_seconds = 0.0  # else the pause is that of its type
+    if isinstance(error, LimitReached | DiskFull):
+        delay_seconds = error.retry_after_seconds
     place = f" ({error.field})" if error.field else ""
     document = {
         "type": "FollowUpsRefused",
@@ -150,5 +154,5 @@ def refused(error: FairwayError, ran_us: int) -> Outcome:
         ran_us,
         failure=FailureClass.APP_ERROR if may_pass else FailureClass.PERMANENT,
         error=msgspec.json.encode(document),
-        delay_ms=round(error.retry_after_seconds * 1000) if isinstance(error, LimitReached) else 0,
+        delay_ms=round(delay_seconds * 1000),
     )
