@@ -318,6 +318,7 @@ class Platform:
                 self.admission,
                 self.store_clock,
                 self.recorder.large_results.give_back,
+                self.instruments.spans,
             ).take,
         )
         self.exchange = Exchange(
