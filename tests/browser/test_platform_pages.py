@@ -92,11 +92,24 @@ def test_a_new_weight_changes_the_share_on_the_page(
     aside.close()
 
 
+def evil_notes(house: House, operator: httpx2.Client) -> None:
+    """A mark beside the graphs, and an override by a key of such a name."""
+    assert operator.post("/v1/marks", json={"text": EVIL}).status_code == 201
+    pool = f"p-{secrets.token_hex(4)}"
+    assert operator.put(f"/v1/pools/{pool}", json={}).status_code == 200
+    dry = {"mode": "dry_run", "minimum_workers": 0}
+    assert operator.put(f"/v1/autoscale/{pool}", json=dry).status_code == 200
+    with client_of(house, house.new_key({"scope": "operator", "name": EVIL})) as evil:
+        said = evil.put(f"/v1/autoscale/{pool}/override", json={"workers": 3, "for_seconds": 60})
+        assert said.json()["override"]["by"] == EVIL
+
+
 def test_a_tenant_is_stopped_and_what_is_stored_stays_text(
     seen: Page, house: House, operator: httpx2.Client
 ) -> None:
     name, _ = house.new_tenant()
     house.new_key({"scope": "worker", "name": EVIL})
+    evil_notes(house, operator)
     seen.goto(f"/ui/tenants/{name}")
     seen.get_by_role("button", name="Suspend…").click()
     dialog = seen.get_by_role("dialog")
@@ -114,6 +127,9 @@ def test_a_tenant_is_stopped_and_what_is_stored_stays_text(
         assert seen.evaluate("window.pwned") is None, path
         assert seen.locator("img, [onerror]").count() == 0, path
     expect(seen.get_by_role("row").filter(has_text="window.pwned").first).to_be_visible()
+    for path in ("", "fleet"):
+        seen.goto(f"/ui/{path}")
+        expect(seen.locator("main").get_by_text("window.pwned").first).to_be_visible()
     seen.goto(f"/ui/tenants/{name}")
     seen.get_by_role("button", name="Resume…").click()
     seen.get_by_role("dialog").get_by_role("button", name="Resume tenant").click()

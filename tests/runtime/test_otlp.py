@@ -12,12 +12,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 import structlog
+from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import generate_latest
 from tests.otlp_receiver import OtlpReceiver, receiving_otlp
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
-from fairway.core.insight.trace_context import trace_of
+from fairway.core.insight.trace_context import is_sampled, trace_of, unsampled
 from fairway.core.insight.trace_sampling import Sampling
 from fairway.core.redaction import HIDDEN
 from fairway.core.tenant import Tenant
@@ -25,6 +26,7 @@ from fairway.runtime import instruments
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.otlp_options import OtlpOptions
 from fairway.runtime.otlp_queue import OtlpQueue
+from fairway.runtime.otlp_spans import JobSpans
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, configure_logging, logger
 from fairway.sdk.client.tracing import current_traceparent
@@ -151,6 +153,16 @@ def test_a_receiver_that_breaks_costs_what_was_sent() -> None:
     queue.close(30)
     queue.add(2)
     assert sum(dropped) == 2
+
+
+def test_the_flag_on_everything_takes_no_more_than_a_share() -> None:
+    """However many jobs come at once by a flow, or from a run."""
+    spans, sampled = JobSpans(TracerProvider(), OURS), trace_of(TEXT)
+    assert sampled is not None
+    kept = [spans.keeps(sampled, TenantId(1)) for _ in range(1000)]
+    assert 0 < sum(map(is_sampled, kept)) < 500
+    assert {one[:-1] for one in kept} == {sampled[:-1]}, "the trace is kept all the same"
+    assert not is_sampled(spans.keeps(unsampled(sampled), TenantId(2)))
 
 
 def test_standard_variables_are_honoured() -> None:

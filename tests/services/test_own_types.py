@@ -19,6 +19,7 @@ from tests.services.platform_room import (
 
 from fairway.core.ids import JobId
 from fairway.core.tenant import Tenant
+from fairway.runtime.telemetry import value_of
 from fairway.services.platform import Platform
 
 
@@ -74,3 +75,14 @@ async def test_what_it_alone_runs_runs_there_and_is_explained_so(
 def all_blocked(platform: Platform, tenant: Tenant) -> bool:
     streams = platform.dispatcher.backlog.counts.streams_of(tenant.id, [SHORT])
     return all(stream.blocked for stream in streams)
+
+
+async def test_runs_that_it_loses_raise_no_alarm_of_the_platforms(
+    platform: Platform, tenant: Tenant
+) -> None:
+    own = await greet(Hand(platform, ["special"], short=1), tenant)
+    await submit(platform, tenant, new("special"))
+    await own.take()
+    await own.say(goodbye=True)
+    metrics = platform.metrics
+    assert (value_of(metrics.lost), value_of(metrics.lost_by_own)) == (0, 1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tests.store.rows import SHARD, add_job, add_jobs, new_job
 
-from fairway.core.backlog.pulls import Ask
+from fairway.core.backlog.pulls import ROWS_MAX, Ask
 from fairway.core.backlog.streams import key_of
 from fairway.core.ids import PoolId, TenantId, Term, TypeId
+from fairway.core.insight.trace_context import TRACE_BYTES
 from fairway.store import backlog, leadership
 from fairway.store.connections.database import Connection
 from fairway.store.registry.tenants import found_cluster
+from fairway.store.submissions import insert_jobs
 
 SHORT, FIRST = PoolId(1), TenantId(-1)
 
@@ -25,6 +27,17 @@ async def test_heads_are_of_one_pool_and_of_each_tenant_so_many(connection: Conn
     assert {key.pool for key in heads} == {SHORT}
     after = await backlog.pull_heads(connection, SHARD, SHORT, TenantId(2))
     assert [key.tenant for key in after] == [3]
+
+
+async def test_every_stream_of_a_look_can_be_read() -> None:
+    assert backlog.PULL_STREAMS <= ROWS_MAX
+
+
+async def test_what_is_pulled_keeps_its_trace(connection: Connection) -> None:
+    job = new_job(trace=b"t" * TRACE_BYTES)
+    await insert_jobs(connection, SHARD, [job], traced=True)
+    (found,) = await backlog.pull_jobs(connection, SHARD, [Ask(key_of(job), 1)])
+    assert found == job
 
 
 async def test_what_somebody_holds_is_passed_by(

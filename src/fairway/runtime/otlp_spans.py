@@ -29,6 +29,7 @@ from opentelemetry.trace import (
 )
 
 from fairway.core.errors import FairwayError
+from fairway.core.ids import TenantId
 from fairway.core.insight.trace_context import (
     is_sampled,
     packed,
@@ -106,6 +107,13 @@ class JobSpans:
             },
         )
         return span.trace, span
+
+    def keeps(self, trace: bytes, tenant: TenantId) -> bytes:
+        """What a job keeps of its trace that comes in by another way than alone: one of many of a
+        flow, or what a run starts. It may be sampled if the trace is, and there is room for it."""
+        now_us, chance = time.monotonic_ns() // 1000, random.random()
+        is_taken = is_sampled(trace) and self._sampler.takes(trace, tenant, chance, now_us)
+        return trace if is_taken else unsampled(trace)
 
     def granted(self, jobs: Iterable[QueuedJob], pool: str, worker: str, now_ms: int) -> None:
         """Leases of these are on their way; of most of them nobody wants to know."""

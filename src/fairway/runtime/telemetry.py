@@ -55,6 +55,9 @@ class Metrics:
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
+        self.lost_by_own = Counter(
+            "fairway_own_leases_lost_total", "The same of tenants' own workers.", **r
+        )
         self.violations = Counter(
             "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r
         )

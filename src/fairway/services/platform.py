@@ -77,7 +77,7 @@ from fairway.services.restraints.tenant_restraints import TenantRestraints
 from fairway.services.scheduling.expirer import Expirer, LatenessCheck
 from fairway.services.scheduling.promoter import Promoter
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
-from fairway.services.scheduling.ticker import Ticker
+from fairway.services.scheduling.ticker import Ticker, TickerPorts
 from fairway.services.schema import make_partitions, opened
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
@@ -318,6 +318,7 @@ class Platform:
                 self.admission,
                 self.store_clock,
                 self.recorder.large_results.give_back,
+                self.instruments.spans,
             ).take,
         )
         self.exchange = Exchange(
@@ -445,9 +446,12 @@ class Platform:
             self.control,
             self.job_ids,
             self.metrics,
-            with_job_events=self.directory.with_job_events,
-            on_scheduled=self.wakeups.of("promoter"),
-            on_cancel=self.wakeups.of("overlapping runs"),
+            TickerPorts(
+                with_job_events=self.directory.with_job_events,
+                on_scheduled=self.wakeups.of("promoter"),
+                on_cancel=self.wakeups.of("overlapping runs"),
+                is_full=self.admission.disk_reserve.is_low,
+            ),
         )
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairway.core.backlog.pulls import Ask
+from fairway.core.backlog.pulls import ROWS_MAX, Ask
 from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, ShardId, TenantId, TypeId
@@ -27,7 +27,7 @@ COUNT_SLICE = 50_000  # rows; some tens of milliseconds
 
 PAYLOAD = 6  # its place in a row of `read_streams`
 HEAD = 5  # the place of a stream's first job, after its key
-PULL_STREAMS = 256  # of a look in degraded mode
+PULL_STREAMS = ROWS_MAX  # of a look in degraded mode: each of them can be read
 PULL_STREAMS_PER_TENANT = 16
 SHALLOW_ROWS = 8  # for so many rows of a stream, or fewer, reading them is cheaper than a probe
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 from tests.api.house import House
 from tests.api.worker import HandWorker
+
+from fairway.core.insight.trace_context import unsampled
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 ONE = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -117,6 +120,39 @@ async def test_jobs_of_a_flow_belong_to_the_trace_of_their_call(
     made = reply.json()
     for job in (*made["jobs"], made["callback"]):
         assert await traceparent_of(tenant, job) == ONE
+
+
+class NoRoom:
+    """Of spans: somebody set the flag on everything."""
+
+    def keeps(self, trace: bytes, tenant: int) -> bytes:
+        return unsampled(trace)
+
+
+async def test_many_at_once_are_sampled_as_there_is_room(
+    house: House,
+    tenant: httpx2.AsyncClient,
+    worker: HandWorker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs of a flow, and what a run starts: the flag is anybody's to set."""
+    platform, plain = house.platform, f"{ONE[:-2]}00"
+    otlp: Any = SimpleNamespace(spans=NoRoom())
+    monkeypatch.setattr(platform, "instruments", platform.instruments._replace(otlp=otlp))
+    flow = {"kind": "group", "jobs": [{"type": "a"}, {"type": "b"}], "callback": {"type": "c"}}
+    reply = await tenant.post("/v1/flows", json=flow, headers={"traceparent": ONE})
+    made = reply.json()
+    for job in (*made["jobs"], made["callback"]):
+        assert await traceparent_of(tenant, job) == plain
+    intake = platform.exchange._take_parent.__self__  # type: ignore[attr-defined]
+    monkeypatch.setattr(intake, "_spans", NoRoom())
+    await worker.hello()
+    parent = await posted(tenant, {"type": worker.type})
+    lease = await worker.lease()
+    at_ms = int(parent.replace("-", "")[:12], 16)
+    started = {"at_ms": at_ms, "jobs": [{"type": worker.type}], "traceparent": ONE}
+    await worker.tell(worker.report(lease, follow_ups=started))
+    assert (await worker.run())["traceparent"] == plain
 
 
 async def test_replaced_processes_of_workers_are_counted(

@@ -76,6 +76,18 @@ async def test_a_payload_over_the_limit_goes_by_upload(
     assert found.json() == huge
 
 
+async def test_the_last_room_on_the_disk_is_not_for_uploads(
+    house: House, tenant: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, made = house.platform.admission.disk_reserve, (await tenant.post("/v1/uploads")).json()
+    monkeypatch.setattr(room, "_folder", None)  # nobody looks at the real one meanwhile
+    monkeypatch.setattr(room, "_is_low", True)
+    problem(await tenant.post("/v1/uploads"), 503, "DISK_FULL")
+    problem(await put(house, made["url"], b"{}"), 503, "DISK_FULL")
+    monkeypatch.setattr(room, "_is_low", False)
+    assert (await put(house, made["url"], b"{}")).status_code == 204
+
+
 async def test_an_upload_is_its_tenants_alone(
     house: House, tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient
 ) -> None:

@@ -148,6 +148,33 @@ async def test_backlog_that_could_run_wants_workers(
         assert "slot-seconds could run" in last["reason"]
 
 
+async def test_types_that_nobody_runs_bring_one_worker_and_no_fleet(
+    scene: Scene, house: House
+) -> None:
+    await scene.put(minimum_workers=0, maximum_workers=9)
+    async with house.caller(house.new_tenant()[1]) as tenant:
+        await submit(tenant, scene, "nobodys", 100)
+    await scene.until(lambda one: one["wanted_workers"] > 0)
+    found = await scene.looks(3)
+    assert (found["workers"], found["wanted_workers"]) == (0, 1)
+
+
+async def test_what_a_tenants_own_workers_run_wants_no_fleet(scene: Scene, house: House) -> None:
+    """The fleet could not run it: it would come in vain, and stay."""
+    await scene.put(minimum_workers=0, maximum_workers=9)
+    name, key = house.new_tenant()
+    own_key = house.new_key({"scope": "worker", "tenant": name})
+    async with house.caller(key) as tenant, house.caller(own_key) as client:
+        own = Named(client, f"{scene.pool}-own")
+        await own.hello(slots=1, pool=scene.pool)
+        await submit(tenant, scene, own.type, 100)
+        await own.lease()
+        found = await scene.looks(3)
+        assert (found["backlog_slot_seconds"], found["wanted_workers"]) == (0, 0)
+        assert await scene.decisions() == []
+        await own.leave()
+
+
 async def test_capped_and_paused_backlog_wants_none(scene: Scene, house: House) -> None:
     """A tenant at its cap, and one that is paused, with many jobs each: all of it stays."""
     await scene.put(minimum_workers=0, maximum_workers=9)

@@ -143,18 +143,28 @@ def test_before_the_first_worker_comes_nothing_could_run(
 @given(
     arrivals,
     st.sets(st.integers(1, 3)),
+    st.sets(st.integers(1, 3)),
     st.dictionaries(st.sampled_from(TENANTS), st.integers(0, 3)),
 )
-def test_what_could_start_is_neither_held_nor_beyond_a_cap(
-    plan: list[tuple[int, int, int, int, int]], paused: set[int], room: dict[int, int]
+def test_what_could_start_is_neither_held_nor_beyond_a_cap_nor_for_own_workers(
+    plan: list[tuple[int, int, int, int, int]],
+    paused: set[int],
+    own: set[int],
+    room: dict[int, int],
 ) -> None:
     backlog, jobs = backlog_of(plan)
     holds = Holds([Hold(type=TypeId(type_)) for type_ in paused])
     backlog.runnable.set_holds(holds)
-    expected = Expected(lambda pool, who: room.get(who, 100), lambda pool, type_: 1000 * type_)
+    expected = Expected(
+        lambda pool, who: room.get(who, 100),
+        lambda pool, type_: 1000 * type_,
+        lambda type_: type_ not in own,
+    )
     found = Survey(holds, expected)
     exhaust(backlog.counts.surveying(found))
-    free = [job for job in jobs if job.type not in paused]
+    held = Counter(job.pool for job in jobs if job.type in paused)
+    assert Counter({pool: jobs for (pool, _), jobs in found.held.items()}) == held
+    free = [job for job in jobs if job.type not in paused | own]
     for pool in POOLS:
         mine = Counter(job.tenant for job in free if job.pool == pool)
         could = {who: min(count, room.get(who, 100)) for who, count in mine.items()}

@@ -10,6 +10,7 @@ from tests.store.rows import new_job
 
 from fairway.core.backlog.pulls import (
     ROWS_MAX,
+    PullTurns,
     Taker,
     UnownedShards,
     asks_for,
@@ -83,7 +84,7 @@ def test_a_shard_that_stays_without_an_owner_is_due_in_time() -> None:
 def test_nobody_gets_more_than_slots_and_caps_allow(
     jobs: list[QueuedJob], takers: list[Taker], rooms: dict[TenantId, int]
 ) -> None:
-    dealt = deal(jobs, takers, rooms)
+    dealt = deal(jobs, takers, rooms, PullTurns())
     assert len({job.id for job, _ in dealt}) == len(dealt)
     for number, count in Counter(number for _, number in dealt).items():
         assert count <= takers[number].free
@@ -97,7 +98,7 @@ def test_nobody_gets_more_than_slots_and_caps_allow(
 def test_no_slot_stays_free_that_somebody_could_use(
     jobs: list[QueuedJob], takers: list[Taker], rooms: dict[TenantId, int]
 ) -> None:
-    dealt = deal(jobs, takers, rooms)
+    dealt = deal(jobs, takers, rooms, PullTurns())
     given_out = {job.id for job, _ in dealt}
     used = Counter(number for _, number in dealt)
     got = Counter(job.tenant for job, _ in dealt)
@@ -111,7 +112,7 @@ def test_no_slot_stays_free_that_somebody_could_use(
 @given(queued(), st.integers(0, 20))
 def test_tenants_take_turns(jobs: list[QueuedJob], slots: int) -> None:
     takers = [Taker(frozenset(map(TypeId, range(4))), None, slots)]
-    dealt = deal(jobs, takers, {TenantId(tenant): 100 for tenant in range(5)})
+    dealt = deal(jobs, takers, {TenantId(tenant): 100 for tenant in range(5)}, PullTurns())
     had, got = Counter(job.tenant for job in jobs), Counter(job.tenant for job, _ in dealt)
     for count in got.values():
         for other, waiting in had.items():
@@ -121,8 +122,25 @@ def test_tenants_take_turns(jobs: list[QueuedJob], slots: int) -> None:
 def test_a_deep_queue_takes_nobodys_turn() -> None:
     deep, shallow = [new_job() for _ in range(9)], [new_job(tenant=TenantId(2)) for _ in range(2)]
     takers = [Taker(frozenset([TypeId(1)]), None, 4)]
-    dealt = deal([*deep, *shallow], takers, {TenantId(1): 100, TenantId(2): 100})
+    dealt = deal([*deep, *shallow], takers, {TenantId(1): 100, TenantId(2): 100}, PullTurns())
     assert [job.tenant for job, _ in dealt] == [1, 2, 1, 2]
+
+
+def test_slots_that_come_free_one_by_one_go_round() -> None:
+    """Whoever has the most, and the lowest number, and slots of its own besides."""
+    jobs = [new_job(tenant=TenantId(n)) for n in (1, 2, 3) for _ in range(9)]
+    takers = [
+        Taker(frozenset([TypeId(1)]), None, 1),
+        Taker(frozenset([TypeId(1)]), frozenset([TenantId(3)]), 1),
+    ]
+    turns, got = PullTurns(), Counter[TenantId]()
+    for _ in range(12):
+        dealt = deal(jobs, takers, dict.fromkeys(map(TenantId, (1, 2, 3)), 100), turns)
+        got.update(job.tenant for job, number in dealt if number == 0)
+        taken = {job.id for job, _ in dealt}
+        jobs = [job for job in jobs if job.id not in taken]
+    assert sum(got.values()) == 12
+    assert min(got[TenantId(1)], got[TenantId(2)]) >= 4
 
 
 @given(queued(), TAKERS, ROOMS, st.sets(TENANTS))

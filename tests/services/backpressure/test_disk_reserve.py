@@ -7,9 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.services.platform_room import QUICK, Hand, add_tenant, owner_on, submit, until
+from tests.services.platform_room import (
+    QUICK,
+    SHORT,
+    Hand,
+    add_tenant,
+    new,
+    owner_on,
+    sight,
+    submit,
+    until,
+)
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import unix_ms_of
+from fairway.core.lifecycle import State
+from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
 from fairway.services.backpressure.disk_reserve import DiskReserve
 
 
@@ -20,9 +33,9 @@ async def test_jobs_are_refused_and_those_that_run_can_end(
     kept = replace(QUICK, data_dir=tmp_path, disk_reserve_bytes=1)
     async with owner_on(database_url, kept) as platform:
         tenant = await add_tenant(platform)
-        await submit(platform, tenant)
+        await submit(platform, tenant, new(), new())
         hand = Hand(platform)
-        (lease,) = await hand.take()
+        lease, parent = await hand.take(2)
         free_bytes = shutil.disk_usage(tmp_path).free
         platform.admission.disk_reserve._reserve_bytes = (
             2 * free_bytes
@@ -32,7 +45,15 @@ async def test_jobs_are_refused_and_those_that_run_can_end(
         with pytest.raises(Unavailable) as refused:
             await submit(platform, tenant)
         assert (refused.value.code, refused.value.retry_after_seconds) == ("DISK_FULL", 30)
+        assert platform.ticker._ports.is_full()
         assert await hand.report(hand.done(lease)) == ({1}, set())
+        wants = WantedFollowUps(
+            unix_ms_of(parent.job.id), [FollowUp("work", SHORT, 5, None, b"{}")]
+        )
+        await hand.report(hand.done(parent, wants=wants))
+        found = (await sight(platform, tenant, parent.job.id)).record
+        assert found.state == State.SCHEDULED, "it runs again, and tries to start it then"
+        assert b"DISK_FULL" in bytes(found.error or b"")
         platform.admission.disk_reserve._reserve_bytes = 1
         platform.loops["disk reserve"].wake()
         await until(lambda: not platform.admission.disk_reserve._is_low)

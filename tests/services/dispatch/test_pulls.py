@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.postgres import connected
 from tests.services.platform_room import (
     MEDIUM,
@@ -106,6 +107,32 @@ async def test_caps_and_pauses_hold_and_tenants_take_turns(database_url: str) ->
         shares = Counter(lease.job.tenant for lease in leases)
         assert shares[capped.id] == 1
         assert {shares[greedy.id], shares[paused.id]} <= {2, 3}
+
+
+async def test_one_slot_goes_round(database_url: str) -> None:
+    async with standing_in(database_url) as api:
+        tenants = [await add_tenant(api, name) for name in ("a", "b", "c")]
+        for tenant in tenants:
+            await submit(api, tenant, *[new() for _ in range(6)])
+        hand, got = Hand(api, short=1), Counter[int]()
+        for _ in range(6):
+            (lease,) = await hand.take()
+            got[lease.job.tenant] += 1
+            await hand.report(hand.done(lease))
+        assert got == {tenant.id: 2 for tenant in tenants}
+
+
+async def test_streams_that_a_page_cuts_off_come_with_the_next(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.store.backlog.PULL_STREAMS", 4)
+    async with standing_in(database_url) as api:
+        first, second = [await add_tenant(api, name) for name in ("a", "b")]
+        unserved = [new(f"nobodys-{n}") for n in range(3)]
+        await submit(api, first, *unserved)
+        (job,) = (await submit(api, second, unserved[0], new()))[1:]
+        (lease,) = await Hand(api, short=1).take()
+        assert lease.job.id == job
 
 
 async def test_a_failed_run_is_tried_again(database_url: str) -> None:

@@ -31,7 +31,7 @@ from fairway.services.scheduling.schedules import (
     SchedulePorts,
     Schedules,
 )
-from fairway.services.scheduling.ticker import Ticker
+from fairway.services.scheduling.ticker import Ticker, TickerPorts
 from fairway.store import submissions
 
 HOUR_MS = 3_600_000
@@ -68,7 +68,7 @@ async def put(
     return key
 
 
-def ticker_of(platform: Platform) -> Ticker:
+def ticker_of(platform: Platform, is_full: Callable[[], bool] = lambda: False) -> Ticker:
     """One of its own, beside the stopped loops."""
     return Ticker(
         platform.database,
@@ -76,9 +76,12 @@ def ticker_of(platform: Platform) -> Ticker:
         platform.control,
         platform.submissions.ids,
         platform.metrics,
-        with_job_events=platform.directory.with_job_events,
-        on_scheduled=platform.wakeups.of("promoter"),
-        on_cancel=platform.wakeups.of("overlapping runs"),
+        TickerPorts(
+            with_job_events=platform.directory.with_job_events,
+            on_scheduled=platform.wakeups.of("promoter"),
+            on_cancel=platform.wakeups.of("overlapping runs"),
+            is_full=is_full,
+        ),
     )
 
 
@@ -105,6 +108,16 @@ async def jobs(platform: Platform) -> list[dict[str, Any]]:
 
 
 # -- the clock -----------------------------------------------------------------------------------
+
+
+async def test_ticks_wait_while_the_disk_has_no_room(platform: Platform, tenant: Tenant) -> None:
+    await freeze(platform)
+    key = await put(platform, tenant, catch_up=CatchUp.ALL)
+    await turn_back(platform, key, 10)
+    await ticker_of(platform, lambda: True).run_once(0)
+    assert await runs(platform, key) == []
+    await ticker_of(platform).run_once(0)
+    assert await runs(platform, key) != []
 
 
 async def test_schedules_start_and_end_when_told(platform: Platform, tenant: Tenant) -> None:

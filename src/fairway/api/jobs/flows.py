@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -101,9 +101,9 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     """
     body, wanted = await _read(request, platform, tenant, FlowRequest)
     flow = await _wanted(wanted, platform, tenant)
-    if (trace := trace_header(request.scope)) is not None:
-        last = flow.callback and flow.callback._replace(trace=trace)
-        flow = flow._replace(jobs=_within(trace, flow.jobs), callback=last)
+    within = _tracer(request, platform, tenant)
+    last = flow.callback and within(flow.callback)
+    flow = flow._replace(jobs=list(map(within, flow.jobs)), callback=last)
     key = idempotency_key(request.scope)
     claim = None if key is None else (key, hashlib.sha256(body).digest())
     made = await platform.flow_intake.create(tenant, flow, claim)
@@ -148,7 +148,8 @@ async def add_flow_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     """
     flow = _flow_id(request)
     _, wanted = await _read(request, platform, tenant, FlowPageRequest)
-    jobs = _within(trace_header(request.scope), await _jobs(wanted.jobs, platform, tenant))
+    within = _tracer(request, platform, tenant)
+    jobs = list(map(within, await _jobs(wanted.jobs, platform, tenant)))
     page = FlowPage(wanted.start, jobs, is_last=not wanted.more)
     ids = await platform.flow_intake.add_page(tenant, flow, page)
     return json_reply(FlowPageAccepted(jobs=list(ids)), 202)
@@ -319,9 +320,14 @@ async def _jobs(
     return found
 
 
-def _within(trace: bytes | None, jobs: Sequence[NewJob]) -> list[NewJob]:
-    """The same jobs, which belong to this trace."""
-    return [job._replace(trace=trace) for job in jobs] if trace is not None else list(jobs)
+def _tracer(request: Request, platform: Platform, tenant: Tenant) -> Callable[[NewJob], NewJob]:
+    """Puts a job into the trace of this request, if it is within one."""
+    trace, spans = trace_header(request.scope), platform.instruments.spans
+    if trace is None:
+        return lambda job: job
+    if spans is None:
+        return lambda job: job._replace(trace=trace)
+    return lambda job: job._replace(trace=spans.keeps(trace, tenant.id))
 
 
 def _job(text: Raw, platform: Platform, field: str, argument: str | None) -> NewJob:

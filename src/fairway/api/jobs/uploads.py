@@ -28,6 +28,7 @@ from fairway.core.errors import (
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.object_storage.uploads import Address, unsigned
 from fairway.services.platform import Platform
 from fairway.wire.storage import UploadMade
@@ -60,7 +61,7 @@ PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={
             "size_bytes_max": 1 << 30,
         },
     ),
-    problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE"),
+    problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE", "DISK_FULL"),
 )
 async def new_upload(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get an address for a large payload
@@ -76,6 +77,7 @@ async def new_upload(request: Request, platform: Platform, tenant: Tenant) -> Re
     submitted with it. It is checked when its first job is submitted, and no more after that; one
     of up to 8 MB and 100 000 values also against the schema of its type.
     """
+    platform.admission.disk_reserve.check()
     upload = await platform.large_data.uploads.new(
         tenant.id, caller_of(request).key_id, platform.settings.url
     )
@@ -98,7 +100,8 @@ async def put_upload(request: Request) -> Response:
         address = _address(request)
         await _check_key(platform, address)
         async with platform.revocation.held(address.key_id):
-            await platform.large_data.uploads.take(address, declared, pieces)
+            room = platform.admission.disk_reserve
+            await platform.large_data.uploads.take(address, declared, _while_room(room, pieces))
     except FairwayError as error:
         status, body, headers = problem_reply(error)
         fields = {name.decode(): value.decode() for name, value in headers}
@@ -106,6 +109,13 @@ async def put_upload(request: Request) -> Response:
             fields["connection"] = "close"
         return Response(body, status, headers=fields)
     return Response(status_code=204)
+
+
+async def _while_room(room: DiskReserve, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What is uploaded may lie on the disk of the database: the last of it is not for uploads."""
+    async for piece in pieces:
+        room.check()
+        yield piece
 
 
 async def _check_key(platform: Platform, address: Address) -> None:

@@ -34,7 +34,11 @@ FORMAT = 1
 DUMP, OBJECTS, MANIFEST = "database.dump", "objects", "backup.json"
 PARTS = ".parts"  # of the folder of objects: what is being written, and the proof of its disk
 ELSEWHERE = "Objects are in {address}, which is not copied: back it up by its own means."
-NEW_KEYS = "A backup holds the keys' digests only; who has a key can go on using it."
+KEEP_IT_SAFE = (
+    "Keep it as safe as the database: it has payloads, results and what webhooks are signed with{}."
+    " Other keys are in it as digests."
+)
+WITH_KEYS = ", and the keys of `fairway up`, the operator's among them"
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -137,7 +141,7 @@ async def _back_up(settings: Settings, target: Path) -> None:
             _tell(ELSEWHERE.format(address=storage))
         elif objects.is_dir():
             copied = await asyncio.to_thread(_copy_objects, objects, unfinished / OBJECTS)
-        _copy_keys(settings.data_dir / FILE_NAME, unfinished)
+        has_keys = _copy_keys(settings.data_dir / FILE_NAME, unfinished)
         manifest = Manifest(
             format=FORMAT,
             fairway=version("fairway"),
@@ -155,7 +159,8 @@ async def _back_up(settings: Settings, target: Path) -> None:
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    _tell(f"The database: {manifest.dump_bytes:,} bytes; objects: {copied.files:,}. {NEW_KEYS}")
+    _tell(f"The database: {manifest.dump_bytes:,} bytes; objects: {copied.files:,}.")
+    _tell(KEEP_IT_SAFE.format(WITH_KEYS if has_keys else ""))
 
 
 async def _dump(settings: Settings, file: Path) -> tuple[int, str]:
@@ -239,9 +244,12 @@ def _new_file(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
-def _copy_keys(source: Path, folder: Path) -> None:
-    if source.exists():
-        _copy(source, folder / FILE_NAME)
+def _copy_keys(source: Path, folder: Path) -> bool:
+    """Whether there are any."""
+    if not source.exists():
+        return False
+    _copy(source, folder / FILE_NAME)
+    return True
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -54,6 +54,8 @@ class Expected(NamedTuple):
 
     room: Callable[[PoolId, TenantId], int]  # so many more of its jobs the tenant's cap lets run
     run_us: Callable[[PoolId, TypeId], int]  # a run of this type
+    # Whether a worker runs it that serves everybody, and not only its tenant's own.
+    is_shared: Callable[[TypeId], bool] = lambda type_: True
 
 
 UNKNOWN = Expected(lambda pool, tenant: UNCAPPED, lambda pool, type_: 0)
@@ -74,7 +76,8 @@ class Survey:
         self.is_before_workers = is_before_workers
         self._expected = expected
         self._run_us: dict[tuple[PoolId, TypeId], int] = {}
-        # What could start if there were a slot: not held, parked or beyond its tenant's cap.
+        # What could start if there were a slot for everybody: not held, parked or beyond its
+        # tenant's cap, nor left to its tenant's own workers.
         self.runnable: dict[PoolId, int] = defaultdict(int)
         self.runnable_us: dict[PoolId, int] = defaultdict(int)  # slot-time of those
         self.runnable_oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
@@ -113,6 +116,9 @@ class Survey:
         if key not in self._run_us:
             self._run_us[key] = self._expected.run_us(pool, type_)
         return self._run_us[key]
+
+    def is_shared(self, type_: TypeId) -> bool:
+        return self._expected.is_shared(type_)
 
     def note_runnable(self, pool_tenant: tuple[PoolId, TenantId], free: FreeStreams) -> None:
         pool, tenant = pool_tenant
@@ -173,22 +179,26 @@ class BacklogCounts:
     ) -> Iterator[int]:
         """If all is at hand of the streams that may start, the others have the rest."""
         pool, held, oldest_ms = pool_tenant[0], dict[str, int](), found.oldest_ms
-        is_known, free = backlog.crowd is None, FreeStreams()
+        is_known, free, own = backlog.crowd is None, FreeStreams(), FreeStreams()
         nobody_works = found.is_before_workers
         for stream in list(backlog.streams.values()):
             yield 1
             if stream.window and not nobody_works:
                 oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
             if not (stream.blocked or nobody_works):
-                free.note(stream, found.run_us(pool, stream.type))
+                whose = free if found.is_shared(stream.type) else own
+                whose.note(stream, found.run_us(pool, stream.type))
                 is_known = is_known and not (stream.more or stream.reading)
             elif stream.more or stream.window:
                 reason = found.why(stream)
                 held[reason] = held.get(reason, 0) + 1
         if held:
-            known = backlog.depth - backlog.parked - free.ready if is_known else None
+            ready = free.ready + own.ready
+            known = backlog.depth - backlog.parked - ready if is_known else None
             found.note_held(pool, held, known)
-        elif free.streams and backlog.crowd is None:  # all that is in the store is theirs
+        elif (
+            free.streams and not own.streams and backlog.crowd is None
+        ):  # all that is in the store is theirs
             free.jobs = max(backlog.depth - backlog.parked, free.ready)
         found.note_runnable(pool_tenant, free)
 

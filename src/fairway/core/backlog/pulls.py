@@ -1,7 +1,8 @@
 """Degraded mode: which jobs start while nobody owns their shard, pulled from the store directly.
 
 Without an owner there are no windows and no fair shares of slot-time. A server that does not own
-shards stands in once nobody has owned one for a while: tenants with work take turns, a job each.
+shards stands in once nobody has owned one for a while: tenants with work take turns, a job each,
+over all rounds: a slot that comes free goes to whoever was given something the longest ago.
 Caps of tenants, holds (pauses, circuits, suspensions) and the limits of keys hold as ever; weights,
 floors and reservations do not. Decisions alone: what is there is read, and written, by others.
 """
@@ -57,6 +58,22 @@ class Ask(NamedTuple):
     limit: int
 
 
+class PullTurns:
+    """Whose turn it is, over many rounds that each have few slots."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: dict[TenantId, int] = {}  # tenant → when it was given something, in turns
+
+    def order(self, tenants: Iterable[TenantId]) -> list[TenantId]:
+        """Who was given something the longest ago goes first."""
+        return sorted(tenants, key=lambda tenant: (self._last.get(tenant, 0), tenant))
+
+    def had(self, tenant: TenantId) -> None:
+        self._count += 1
+        self._last[tenant] = self._count
+
+
 def asks_for(
     heads: Iterable[StreamKey],
     takers: Sequence[Taker],
@@ -101,7 +118,10 @@ def startable(jobs: Iterable[QueuedJob], may_start: Callable[[QueuedJob], bool])
 
 
 def deal(
-    jobs: Collection[QueuedJob], takers: Sequence[Taker], rooms: Mapping[TenantId, int]
+    jobs: Collection[QueuedJob],
+    takers: Sequence[Taker],
+    rooms: Mapping[TenantId, int],
+    turns: PullTurns,
 ) -> list[tuple[QueuedJob, int]]:
     """Who is given what, as (job, number of its taker): tenants take turns, a job each.
 
@@ -112,9 +132,9 @@ def deal(
         lines.setdefault(job.tenant, deque()).append(job)
     free, room = [one.free for one in takers], dict(rooms)
     dealt: list[tuple[QueuedJob, int]] = []
-    turns = deque(sorted(lines))
-    while turns:
-        tenant = turns.popleft()
+    waiting = deque(turns.order(lines))
+    while waiting:
+        tenant = waiting.popleft()
         if room.get(tenant, 0) <= 0:
             continue
         found = _next_of(lines[tenant], takers, free)
@@ -122,7 +142,8 @@ def deal(
             dealt.append(found)
             free[found[1]] -= 1
             room[tenant] -= 1
-            turns.append(tenant)
+            turns.had(tenant)
+            waiting.append(tenant)
     return dealt
 
 

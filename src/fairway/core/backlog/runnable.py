@@ -185,8 +185,12 @@ class RunnableStreams:
         """No worker has said yet what it runs."""
         return self._runnable is None
 
+    def is_shared(self, type_: TypeId) -> bool:
+        """Whether a worker runs it that serves everybody."""
+        return self._runnable is None or type_ in self._runnable
+
     def _has_worker(self, key: StreamKey) -> bool:
-        if self._runnable is None or key.type in self._runnable:
+        if self.is_shared(key.type):
             return True
         return key.type in self._own_runnable.get(key.tenant, ())
 

@@ -47,8 +47,12 @@ class DiskReserve:
         elif was_low and not self._is_low:
             log.warning("there is room on the disk again", free_bytes=free_bytes)
 
+    def is_low(self) -> bool:
+        """Nothing more comes in: the rest of the room is for what was accepted."""
+        return self._is_low
+
     def check(self) -> None:
-        """Before a job is let in."""
+        """Before a job is let in, or what is to be one."""
         if self._is_low:
             raise DiskFull(
                 "The disk of the database is nearly full. What was accepted runs on; new jobs are"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from fairway.core.backlog.pulls import asks_for, deal, startable
+from fairway.core.backlog.pulls import PullTurns, asks_for, deal, startable
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import PoolId, ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
@@ -44,13 +44,15 @@ class Pulls:
         self._leases = dispatcher.pulls()
         self._store_clock = store_clock
         self._metrics = metrics
-        self._after: dict[tuple[ShardId, PoolId], TenantId] = {}  # whose turn was the last
+        self._after: dict[tuple[ShardId, PoolId], TenantId] = {}  # the last that was looked at
+        self._turns: dict[PoolId, PullTurns] = {}
 
     async def run_once(self, now_us: int) -> float:
         shards = self._dispatcher.pulled_shards()
         self._metrics.degraded.set(len(shards))
         if not shards:
             self._after.clear()
+            self._turns.clear()
             return REST_SECONDS
         is_busy = False
         for shard in shards:
@@ -75,7 +77,7 @@ class Pulls:
             async with connection.transaction():
                 jobs = await store.pull_jobs(connection, shard, asks)
                 jobs = startable(jobs, self._leases.may_start)
-                leases = self._deal(jobs, wanting, rooms, term)
+                leases = self._deal(jobs, wanting, rooms, (pool, term))
                 written = await self._write(connection, shard, term, leases)
         for lease in leases:
             lease.session.note_in(shard, term)
@@ -88,10 +90,16 @@ class Pulls:
     async def _next_heads(
         self, connection: Connection, shard: ShardId, pool: PoolId
     ) -> tuple[list[StreamKey], bool]:
-        """Streams of the tenants whose turn it is, and whether the round is over with them."""
+        """Streams of the tenants to look at now, and whether these were the last.
+
+        Of whoever stands at the end of a full page some streams may be beyond it: it has its turn
+        with the next, where all of them are seen.
+        """
         after = self._after.get((shard, pool), FIRST_TENANT)
         heads = await store.pull_heads(connection, shard, pool, after)
         is_last = len(heads) < store.PULL_STREAMS
+        if not is_last:
+            heads = [key for key in heads if key.tenant != heads[-1].tenant] or heads
         self._after[shard, pool] = FIRST_TENANT if is_last else heads[-1].tenant
         return heads, is_last
 
@@ -100,9 +108,11 @@ class Pulls:
         jobs: Sequence[QueuedJob],
         wanting: Sequence[Wanting],
         rooms: dict[TenantId, int],
-        term: Term,
+        granted: tuple[PoolId, Term],
     ) -> list[Lease]:
-        dealt = deal(jobs, [one.taker for one in wanting], rooms)
+        pool, term = granted
+        turns = self._turns.setdefault(pool, PullTurns())
+        dealt = deal(jobs, [one.taker for one in wanting], rooms, turns)
         new = partial(self._leases.new, term=term)
         return [new(wanting[number].places.popleft(), job) for job, number in dealt]
 

@@ -80,7 +80,9 @@ class RunEnds:
             end = self._failure_policy.end_of(lease, None, outcome)
             self._leases.end([lease], now_us)
             self._record_ends([end])
-            self._metrics.lost.inc()
+            # A tenant's own workers may die as often as they like: no alarm of the platform's.
+            is_shared = lease.session.tenant is None
+            (self._metrics.lost if is_shared else self._metrics.lost_by_own).inc()
 
     def taken_back(self, lease: Lease, outcome: Outcome) -> None:
         """On the platform's own word; its worker is told to stop it."""

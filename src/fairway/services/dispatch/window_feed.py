@@ -12,7 +12,7 @@ from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.reading import Budget, Found
 from fairway.core.backlog.streams import Stream, StreamKey
-from fairway.core.ids import PoolId, TenantId
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
@@ -113,6 +113,10 @@ class WindowFeed:
     def is_before_workers(self) -> bool:
         """No worker has said yet what it runs."""
         return self._backlog.runnable.is_before_workers
+
+    def is_shared(self, type_: TypeId) -> bool:
+        """Whether a worker runs it that serves everybody."""
+        return self._backlog.runnable.is_shared(type_)
 
     def surveying(self, found: Survey) -> Iterator[None]:
         """Add what waits, a step at a time."""

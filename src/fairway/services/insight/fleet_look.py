@@ -37,13 +37,15 @@ class FleetLook:
         self._idle_since_us, self._serving, self._now_us = idle, serving, now_us
 
     def load_of(self, pool: Pool, look: Look, unserved_ms: int) -> FleetLoad:
-        """While nobody serves the pool, jobs that no worker runs are those that could run."""
+        """While nobody serves the pool, one of the jobs that no worker runs counts: the first
+        worker to come tells which of them it runs. Any tenant may hand in types that nobody runs,
+        and a fleet for those would come, find nothing to do, go, and come again."""
         number, waiting = pool.number, look.waiting
         sessions = self._serving.get(number, [])
         jobs, slot_us = waiting.runnable.get(number, 0), waiting.runnable_us.get(number, 0)
         oldest_ms = look.runnable_age_ms(number)
-        if not sessions and (unserved := look.held(number).no_worker):
-            jobs, slot_us = unserved, round(unserved * pool.estimate_seconds * 1e6)
+        if not sessions and look.held(number).no_worker:
+            jobs, slot_us = 1, round(pool.estimate_seconds * 1e6)
             oldest_ms = unserved_ms
         return FleetLoad(
             workers=len(sessions),

@@ -62,7 +62,7 @@ class Gauges:
 
     async def _survey(self) -> Survey:
         windows = self._dispatcher.windows()
-        expected = Expected(self._room, self._run_us)
+        expected = Expected(self._room, self._run_us, windows.is_shared)
         found = Survey(
             self._dispatcher.holds(), expected, is_before_workers=windows.is_before_workers
         )

@@ -88,6 +88,13 @@ class Outcome(NamedTuple):
     cancel: JobId | None = None
 
 
+class TickerPorts(NamedTuple):
+    with_job_events: Container[TenantId]  # who hears what becomes of its jobs
+    on_scheduled: Callable[[], None]
+    on_cancel: Callable[[], None]  # there is a run to be stopped
+    is_full: Callable[[], bool]  # no more jobs: ticks wait, and are late as after an outage
+
+
 class Ticker:
     def __init__(
         self,
@@ -96,10 +103,7 @@ class Ticker:
         control: Control,
         ids: JobIdFactory,
         metrics: Metrics,
-        *,
-        with_job_events: Container[TenantId],
-        on_scheduled: Callable[[], None],
-        on_cancel: Callable[[], None],
+        ports: TickerPorts,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -109,9 +113,7 @@ class Ticker:
         self._waiting_after: dict[ShardId, tuple[TenantId, str]] = {}
         self._cancels: dict[tuple[TenantId, JobId], int] = {}  # runs to stop → tries left
         self._aside: Aside[ScheduleKey] = Aside()
-        self._with_job_events = with_job_events  # who hears what becomes of its jobs
-        self._on_scheduled = on_scheduled
-        self._on_cancel = on_cancel  # there is a run to be stopped
+        self._ports = ports
 
     async def run_once(self, now_us: int) -> float:
         rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
@@ -119,7 +121,7 @@ class Ticker:
 
     async def _round(self, shard: ShardId) -> float:
         term = self._dispatcher.term_of(shard)
-        if term is None:
+        if term is None or self._ports.is_full():
             return REST_MAX_SECONDS
         reckoned = await self._reckon(shard, term)
         rests: list[float] = []
@@ -205,7 +207,8 @@ class Ticker:
         claimed = await store.claim_runs(connection, shard, runs) if runs else set()
         written = [f.job for one in outcomes for f in one.firings if f.job.id in claimed]
         if written:
-            later, marks = {job.id for job in written}, events_of(written, self._with_job_events)
+            later = {job.id for job in written}
+            marks = events_of(written, self._ports.with_job_events)
             await submissions.insert_jobs(connection, shard, written, later, marks)
         await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
         return outcomes
@@ -258,9 +261,9 @@ class Ticker:
             )
             if outcome.cancel is not None:
                 self._cancels[outcome.settled.tenant, outcome.cancel] = CANCEL_TRIES
-                self._on_cancel()
+                self._ports.on_cancel()
         if any(outcome.firings for outcome in outcomes):
-            self._on_scheduled()
+            self._ports.on_scheduled()
 
     async def cancel_runs(self, now_us: int) -> float:
         """A loop of its own: a run that cannot be stopped now stops nobody's schedules."""

@@ -62,6 +62,7 @@ class Admission:
 
     def admit_follow_ups(self, tenant: Tenant, count: int) -> None:
         """As `admit`, of what a run starts: it has run, and cannot come again with fewer."""
+        self.disk_reserve.check()
         self._check_room(tenant, count, 0)
         now_us = self._clock.now_us()
         bucket = self._bucket(tenant)

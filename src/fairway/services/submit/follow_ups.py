@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import TypeId
+from fairway.core.job import QueuedJob
 from fairway.core.run.follow_up_ids import flaw_of_moment
 from fairway.core.run.follow_ups import (
     Children,
@@ -26,12 +28,16 @@ from fairway.core.run.follow_ups import (
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.disk_reserve import DiskFull
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
 from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
+
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
 
 log = logger("follow_ups")
 
@@ -46,7 +52,9 @@ class FollowUpIntake:
         admission: Admission,
         store_clock: StoreClock,
         give_back: Callable[[Lease], None],
+        spans: JobSpans | None = None,
     ) -> None:
+        self._spans = spans
         self._give_back = give_back  # the room for its result: the run does not succeed
         self._directory = directory
         self._dispatcher = dispatcher
@@ -122,13 +130,23 @@ class FollowUpIntake:
             wanted = wanted.with_events()
         timings = [timing_of_wish(one.wish, now_ms, self._random.random()) for one in wanted.jobs]
         numbers = [types[one.type] for one in wanted.jobs]
-        jobs = children_of(parent, end.lease.epoch, wanted, numbers, timings)
+        jobs = self._sampled(children_of(parent, end.lease.epoch, wanted, numbers, timings))
         later = frozenset(
             job.id
             for job, timing in zip(jobs, timings, strict=True)
             if timing is not None and timing.due_ms > now_ms
         )
         return Children(wanted.at_ms, jobs, later, marks_of_children(jobs, wanted))
+
+    def _sampled(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """What their trace says of being sampled is a worker's word."""
+        if self._spans is None:
+            return jobs
+        keeps = self._spans.keeps
+        return [
+            job if job.trace is None else replace(job, trace=keeps(job.trace, job.tenant))
+            for job in jobs
+        ]
 
     def _refuse(self, end: End, tenant: Tenant, error: FairwayError) -> None:
         self._give_back(end.lease)
@@ -139,6 +157,9 @@ class FollowUpIntake:
 def refused(error: FairwayError, ran_us: int) -> Outcome:
     """How a run ends whose follow-ups are not let in: tried again if that can help."""
     may_pass = isinstance(error, LimitReached | Unavailable)
+    delay_seconds = 0.0  # else the pause is that of its type
+    if isinstance(error, LimitReached | DiskFull):
+        delay_seconds = error.retry_after_seconds
     place = f" ({error.field})" if error.field else ""
     document = {
         "type": "FollowUpsRefused",
@@ -150,5 +171,5 @@ def refused(error: FairwayError, ran_us: int) -> Outcome:
         ran_us,
         failure=FailureClass.APP_ERROR if may_pass else FailureClass.PERMANENT,
         error=msgspec.json.encode(document),
-        delay_ms=round(error.retry_after_seconds * 1000) if isinstance(error, LimitReached) else 0,
+        delay_ms=round(delay_seconds * 1000),
     )
