@@ -137,7 +137,7 @@ SELECT tenant, pool, type, priority, lane FROM stream LIMIT :limit
 -- transaction. What somebody else holds is passed by.
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
        job.deliveries, job.timeout_ms, job.payload, job.failures,
-       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits, job.trace
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[], :priorities::smallint[],
             :limits::int[]) AS stream (pool, tenant, lane, type, priority, most)
 CROSS JOIN LATERAL (
