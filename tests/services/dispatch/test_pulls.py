@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,11 +29,12 @@ from tests.services.platform_room import (
     submit,
     until,
 )
+from tests.store.rows import add_jobs, new_job
 
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.pulls import Ask
-from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import Epoch, ShardId, TypeId
+from fairway.core.backlog.streams import StreamKey, key_of
+from fairway.core.ids import Epoch, ShardId, TenantId, TypeId
 from fairway.core.insight.health import health_of
 from fairway.core.lifecycle import State
 from fairway.core.run.lease import term_of
@@ -297,3 +299,22 @@ async def test_a_lease_that_was_shown_while_its_job_was_pulled_is_over(database_
         assert api.dispatcher.lease_on(job) is pulled
         assert (was.free(SHORT), was.leases, was.revoked) == (1, {}, {job: 1})
         assert api.dispatcher.share_of(SHORT).room(tenant.id) == room - 1
+
+
+async def test_a_round_passes_every_stream_however_pages_fall(database_url: str) -> None:
+    """The last tenant of a page has the rest of its streams on the next."""
+    jobs = [
+        new_job(tenant=TenantId(tenant), type=TypeId(type_id))
+        for tenant in range(1, 19)
+        for type_id in range(1, 16)
+    ]
+    anybody: Any = None
+    dispatcher: Any = SimpleNamespace(pulls=lambda: None)
+    pulls = Pulls(anybody, dispatcher, anybody, anybody)
+    async with connected(database_url) as connection:
+        await add_jobs(connection, *jobs)
+        first, is_last = await pulls._next_heads(connection, SHARD, SHORT)
+        assert not is_last
+        second, is_last = await pulls._next_heads(connection, SHARD, SHORT)
+        assert is_last
+    assert Counter(first + second) == Counter(map(key_of, jobs))

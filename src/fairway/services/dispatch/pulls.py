@@ -110,6 +110,8 @@ class Pulls:
         after = self._after.get((shard, pool), FIRST_TENANT)
         heads = await store.pull_heads(connection, shard, pool, after)
         is_last = len(heads) < store.PULL_STREAMS
+        if not is_last:  # of the last tenant perhaps not all: it begins the next page
+            heads = [key for key in heads if key.tenant != heads[-1].tenant]
         self._after[shard, pool] = FIRST_TENANT if is_last else heads[-1].tenant
         return heads, is_last
 
