@@ -15,6 +15,7 @@ import pytest
 from fairway.cli.processes.fleet import parse_part, wish_of
 from fairway.cli.processes.fleet_command import CommandActuator, filled, parse_template
 from fairway.cli.processes.fleet_kubernetes import COST, ApiServer, DeploymentActuator, in_cluster
+from fairway.cli.processes.fleet_workers import FleetTerms, FleetWorkers
 from fairway.core.autoscale.division import Part, PoolWish
 from fairway.core.errors import InvalidRequest
 
@@ -60,6 +61,20 @@ async def test_a_command_that_fails_is_tried_again_later(tmp_path: Path) -> None
     assert said.read_text().split() == ["3"], "not at once, whatever changes"
     gone = CommandActuator("short", str(tmp_path / "no-such-program"))
     await gone.act(PoolWish(1, 0, ()))
+
+
+async def test_a_machine_without_room_for_a_worker_keeps_those_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def no_room(*words: str, **settings: object) -> None:
+        raise BlockingIOError(11, "no room")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", no_room)
+    workers = FleetWorkers(FleetTerms("short", ("shop:app",), 1.0), asyncio.Event(), "here")
+    for _ in range(3):
+        await workers.act(PoolWish(3, 0, ()))
+    assert workers.names == []
+    await workers.close(asyncio.Event())
 
 
 class Cluster(ThreadingHTTPServer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,6 +141,24 @@ async def test_who_does_not_want_to_end_is_killed_when_it_is_urgent(
     async with asyncio.timeout(60):
         await stopping
     assert not is_alive(pid)
+
+
+async def test_a_machine_without_room_for_a_process_is_asked_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refusals = supervisor._started, [BlockingIOError(11, "no room")] * 3
+
+    async def started(program: Program) -> Process:
+        if refusals:
+            raise refusals.pop()
+        return await real(program)
+
+    monkeypatch.setattr(supervisor, "_started", started)
+    kept = Supervisor(Orders())
+    place = kept.keep(make(LIVES))
+    await lived(1)
+    assert (place.lives, kept.places) == (1, [place])
+    await kept.stop()
 
 
 async def test_one_can_leave_while_others_stay(make: Make) -> None:

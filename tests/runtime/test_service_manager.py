@@ -53,7 +53,7 @@ def test_it_says_ready_to_a_parent() -> None:
     read, write = os.pipe()
     manager = ServiceManager.of({READY_FD: str(write)})
     manager.ready("")
-    assert os.read(read, 1000) == b"READY=1\nSTATUS=\n"
+    assert os.read(read, 1000) == b"READY=1\nSTATUS=\nMAINPID=%d\n" % os.getpid()
     os.close(read)
     manager.stopping("")  # nobody reads: no matter
     os.close(write)

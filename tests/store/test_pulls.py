@@ -8,7 +8,7 @@ from fairway.core.backlog.pulls import ROWS_MAX, Ask
 from fairway.core.backlog.streams import key_of
 from fairway.core.ids import PoolId, TenantId, Term, TypeId
 from fairway.core.insight.trace_context import TRACE_BYTES
-from fairway.store import backlog, leadership
+from fairway.store import backlog, leadership, submissions
 from fairway.store.connections.database import Connection
 from fairway.store.registry.tenants import found_cluster
 from fairway.store.submissions import insert_jobs
@@ -50,6 +50,13 @@ async def test_what_somebody_holds_is_passed_by(
         (found,) = await backlog.pull_jobs(other_connection, SHARD, ask)
         assert found == second
     assert [job.id for job in await backlog.pull_jobs(connection, SHARD, ask)] == [first.id]
+
+
+async def test_a_pulled_job_keeps_its_trace(connection: Connection) -> None:
+    job = new_job(trace=b"t" * 25)
+    await submissions.insert_jobs(connection, SHARD, [job], traced=True)
+    (found,) = await backlog.pull_jobs(connection, SHARD, [Ask(key_of(job), 1)])
+    assert found == job
 
 
 async def test_an_owner_takes_from_whoever_stands_in_and_not_the_other_way(

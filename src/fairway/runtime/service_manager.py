@@ -76,7 +76,7 @@ def _to_pipe(descriptor: int) -> Callable[[bytes], None]:
     os.set_blocking(descriptor, False)
 
     def say(message: bytes) -> None:
-        os.write(descriptor, message)
+        os.write(descriptor, message + b"MAINPID=%d\n" % os.getpid())  # one pipe for all lives
 
     return say
 

@@ -114,6 +114,20 @@ async def test_a_pool_is_off_until_somebody_says_otherwise(scene: Scene) -> None
     assert (said["mode"], said["minimum_workers"], said["maximum_workers"]) == ("dry_run", 2, 3)
 
 
+async def test_what_was_turned_off_stays_so_when_a_server_begins_again(scene: Scene) -> None:
+    """Also where what was said is what holds where nobody said anything."""
+    found = (await scene.operator.get("/v1/autoscale")).json()["pools"]
+    for one in found:
+        await scene.operator.put(f"/v1/autoscale/{one['pool']}", json={"mode": "off"})
+
+    async def begin(platform: Platform) -> None:
+        await platform.insight.autoscaling.begin(4)
+
+    await asyncio.to_thread(scene.house.inside, begin)
+    found = (await scene.operator.get("/v1/autoscale")).json()["pools"]
+    assert {one["mode"] for one in found} == {"off"}
+
+
 async def test_slips_are_said(scene: Scene) -> None:
     put = scene.operator.put
     wrong = {"mode": "on", "minimum_workers": 5, "maximum_workers": 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import stat
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.tenant import TenantSettings
 from fairway.store.connections.database import Connection
-from fairway.store.postgres.dump import without_password
+from fairway.store.postgres.dump import PostgresTools, without_password
 from fairway.store.registry import tenants
+from fairway.store.schema.migrate import migrate_at
 
 OBJECT = "payloads/20261117/1/large"
 
@@ -40,7 +42,8 @@ async def furnish(dsn: str) -> list[str]:
         await add_jobs(connection, *(new_job(tenant=TenantId(1)) for _ in range(20)))
         await connection.execute(
             "INSERT INTO event_heads VALUES (0, 1, 7);"
-            "INSERT INTO cluster (shard_count, secret) VALUES (1, 'secret')"
+            "INSERT INTO cluster (shard_count, secret) VALUES (1, 'secret');"
+            "INSERT INTO shards (shard, term) VALUES (0, 5)"
         )
         return await jobs_of(connection)
 
@@ -69,6 +72,9 @@ def test_every_row_and_object_comes_back(
         async with connected(empty_database_url) as connection:
             assert await jobs_of(connection) == before
             assert await connection.fetchval("SELECT last FROM event_heads") > 10**9
+            assert await connection.fetchval("SELECT term FROM shards") > 100_000
+            ids = "SELECT nextval(pg_get_serial_sequence('alarm_history', 'id'))"
+            assert await connection.fetchval(ids) > 10**9
             secured = "SELECT relrowsecurity FROM pg_class WHERE oid = 'jobs'::regclass"
             assert await connection.fetchval(secured)
 
@@ -78,6 +84,31 @@ def test_every_row_and_object_comes_back(
     monkeypatch.setenv("FAIRWAY_STORAGE_URL", f"file://{tmp_path}/third")
     with pytest.raises(InvalidRequest, match="something in this database already"):
         restore(tmp_path / "nightly", database_url=database_url)
+
+
+def test_a_restore_that_was_killed_leaves_nothing_that_a_server_starts_on(
+    database_url: str,
+    empty_database_url: str,
+    objects: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asyncio.run(furnish(database_url))
+    shutil.rmtree(objects)
+    backup(tmp_path / "nightly", database_url=database_url)
+
+    async def killed(*args: object, **settings: object) -> None:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresTools, "restore", killed)
+        with pytest.raises(ConnectionResetError):
+            restore(tmp_path / "nightly", database_url=empty_database_url, as_copy=True)
+    with pytest.raises(Unavailable, match="A restore into this database") as refusal:
+        asyncio.run(migrate_at(empty_database_url))
+    assert refusal.value.code == "RESTORE_UNFINISHED"
+    restore(tmp_path / "nightly", database_url=empty_database_url, as_copy=True)
+    assert asyncio.run(migrate_at(empty_database_url)) == []
 
 
 def manifest_of(folder: Path) -> Manifest:

@@ -294,3 +294,15 @@ def test_workers_that_died_are_still_wanted() -> None:
     facts = _facts(1, 1)
     memory = ScaleMemory(wanted=3, fast_slots=8.0, slow_slots=8.0)
     assert decide(facts, ON, RULES["short"], memory, NOW_MS).wanted == 3
+
+
+def test_workers_that_have_yet_to_greet_a_new_owner_are_still_wanted() -> None:
+    """Of ten that are busy three have said hello so far; a minute later the others are gone."""
+    settings, memory = replace(ON, maximum_workers=20), ScaleMemory(wanted=10)
+    wanted = []
+    for now_ms in range(NOW_MS, NOW_MS + 62_000, 2_000):
+        decision = decide(_facts(3, 3), settings, RULES["long"], memory, now_ms)
+        memory = decision.memory
+        wanted.append(decision.wanted)
+    assert set(wanted[:-1]) == {10}
+    assert wanted[-1] < 10

@@ -23,6 +23,7 @@ from fairway.core.job import QueuedJob
 
 SHORT = PoolId(1)
 PATIENCE_US = 60_000_000
+APART_US = 10_000_000
 TENANTS = st.integers(1, 4).map(TenantId)
 TYPES = st.integers(1, 3).map(TypeId)
 TAKERS = st.lists(
@@ -51,7 +52,8 @@ def queued(draw: st.DrawFn) -> list[QueuedJob]:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, PATIENCE_US), st.sets(st.integers(0, 2).map(ShardId))), max_size=20
+        st.tuples(st.integers(0, 2 * APART_US), st.sets(st.integers(0, 2).map(ShardId))),
+        max_size=20,
     )
 )
 def test_nobody_stands_in_for_an_owner_that_was_seen_within_our_patience(
@@ -61,9 +63,9 @@ def test_nobody_stands_in_for_an_owner_that_was_seen_within_our_patience(
     first = True
     for pause_us, without in looks:
         now_us += pause_us
-        due = unowned.look(without, now_us, PATIENCE_US)
+        due = unowned.look(without, now_us, PATIENCE_US, APART_US)
         for shard in owned_us:
-            if shard not in without or first:
+            if shard not in without or first or pause_us > APART_US:
                 owned_us[shard] = now_us
         first = False
         assert due <= without
@@ -72,9 +74,23 @@ def test_nobody_stands_in_for_an_owner_that_was_seen_within_our_patience(
 
 def test_a_shard_that_stays_without_an_owner_is_due_in_time() -> None:
     unowned = UnownedShards()
-    assert unowned.look([ShardId(0)], 5, PATIENCE_US) == set()
-    assert unowned.look([ShardId(0), ShardId(1)], 4 + PATIENCE_US, PATIENCE_US) == set()
-    assert unowned.look([ShardId(0), ShardId(1)], 5 + PATIENCE_US, PATIENCE_US) == {ShardId(0)}
+    for now_us in range(5, PATIENCE_US, APART_US):
+        assert unowned.look([ShardId(0)], now_us, PATIENCE_US, APART_US) == set()
+    both = [ShardId(0), ShardId(1)]
+    assert unowned.look(both, 4 + PATIENCE_US, PATIENCE_US, APART_US) == set()
+    assert unowned.look(both, 5 + PATIENCE_US, PATIENCE_US, APART_US) == {ShardId(0)}
+
+
+def test_a_time_in_which_nobody_looked_or_wrote_makes_no_owner_absent() -> None:
+    """The store was away, and no owner could renew its term: the first look sees none."""
+    unowned = UnownedShards()
+    assert unowned.look([ShardId(0)], 0, PATIENCE_US, APART_US) == set()
+    assert unowned.look([ShardId(0)], PATIENCE_US, PATIENCE_US, APART_US) == set()
+    last_us = 2 * PATIENCE_US - APART_US
+    for now_us in range(PATIENCE_US, last_us + 1, APART_US):
+        assert unowned.look([ShardId(0)], now_us, PATIENCE_US, APART_US) == set()
+    unowned.forget()  # it takes no writes
+    assert unowned.look([ShardId(0)], last_us + APART_US, PATIENCE_US, APART_US) == set()
 
 
 # -- who is given what -----------------------------------------------------------------------

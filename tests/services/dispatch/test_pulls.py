@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,9 +29,12 @@ from tests.services.platform_room import (
     submit,
     until,
 )
+from tests.store.rows import add_jobs, new_job
 
 from fairway.core.backlog.holds import Hold
-from fairway.core.ids import ShardId
+from fairway.core.backlog.pulls import Ask
+from fairway.core.backlog.streams import StreamKey, key_of
+from fairway.core.ids import Epoch, ShardId, TenantId, TypeId
 from fairway.core.insight.health import health_of
 from fairway.core.lifecycle import State
 from fairway.core.run.lease import term_of
@@ -40,6 +44,9 @@ from fairway.runtime.telemetry import value_of
 from fairway.services.dispatch.pulls import Pulls
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
+from fairway.services.sessions.sessions import Lease
+from fairway.store import backlog
+from fairway.store.connections.database import Connection, Database
 
 SHARD = ShardId(0)
 #: A server that answers and passes on, and stands in soon.
@@ -258,3 +265,82 @@ async def test_whoever_stood_in_writes_nothing_once_an_owner_is_back(database_ur
             await pulls._pull(SHARD, SHORT, term)
             assert (await stored(api, job))[1] >> 24 != term
             assert api.dispatcher.lease_on(job) is None
+
+
+class Deaf:
+    """A database whose last answer in a use is never heard."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def hot(self) -> AsyncIterator[Connection]:
+        async with self._database.hot() as connection:
+            yield connection
+        raise ConnectionResetError
+
+
+async def test_a_pull_whose_end_nobody_heard_is_on_disk_and_reaches_its_worker(
+    database_url: str,
+) -> None:
+    async with standing_in(database_url) as api:
+        await api.loops["pulls"].stop()
+        tenant = await add_tenant(api)
+        (job,) = await submit(api, tenant)
+        hand = Hand(api, short=2)
+        await hand.say(hello=True)
+        deaf: Any = Deaf(api.database)
+        pulls = Pulls(deaf, api.dispatcher, api.store_clock, api.metrics)
+        with pytest.raises(ConnectionResetError):
+            await pulls._pull(SHARD, SHORT, api.dispatcher.terms()[SHARD])
+        assert (await stored(api, job))[0] == State.RUNNING
+        (lease,) = await hand.take()
+        assert lease.job.id == job
+        recorded, refused = await hand.report(hand.done(lease))
+        assert (len(recorded), refused) == (1, set())
+
+
+async def test_a_lease_that_was_shown_while_its_job_was_pulled_is_over(database_url: str) -> None:
+    """On disk the newer one is in force; what the older one took of a worker and a cap is free."""
+    async with standing_in(database_url) as api:
+        await api.loops["pulls"].stop()
+        tenant = await add_tenant(api)
+        (job,) = await submit(api, tenant)
+        old, new_ = Hand(api, short=1), Hand(api, short=1)
+        for hand in (old, new_):
+            await hand.say(hello=True)
+        was, now = (api.dispatcher.session_of(hand.key) for hand in (old, new_))
+        assert was is not None
+        assert now is not None
+        room = api.dispatcher.share_of(SHORT).room(tenant.id)
+        record = (await sight(api, tenant, job)).record
+        key = StreamKey(tenant.id, SHORT, TypeId(record.type), record.priority, record.lane)
+        async with api.database.hot() as connection:
+            (queued,) = await backlog.pull_jobs(connection, SHARD, [Ask(key, 1)])
+        older = Lease(queued, Epoch(1), "token", was, api.clock.now_us())
+        api.dispatcher.leases.restore(older, api.clock.now_us())
+        term = api.dispatcher.terms()[SHARD]
+        pulled = api.dispatcher.pulls().new(now, queued, term)
+        assert api.dispatcher.pulls().granted([pulled], SHORT, term) == []
+        assert api.dispatcher.lease_on(job) is pulled
+        assert (was.free(SHORT), was.leases, was.revoked) == (1, {}, {job: 1})
+        assert api.dispatcher.share_of(SHORT).room(tenant.id) == room - 1
+
+
+async def test_a_round_passes_every_stream_however_pages_fall(database_url: str) -> None:
+    """The last tenant of a page has the rest of its streams on the next."""
+    jobs = [
+        new_job(tenant=TenantId(tenant), type=TypeId(type_id))
+        for tenant in range(1, 19)
+        for type_id in range(1, 16)
+    ]
+    anybody: Any = None
+    dispatcher: Any = SimpleNamespace(pulls=lambda: None)
+    pulls = Pulls(anybody, dispatcher, anybody, anybody)
+    async with connected(database_url) as connection:
+        await add_jobs(connection, *jobs)
+        first, is_last = await pulls._next_heads(connection, SHARD, SHORT)
+        assert not is_last
+        second, is_last = await pulls._next_heads(connection, SHARD, SHORT)
+        assert is_last
+    assert Counter(first + second) == Counter(map(key_of, jobs))

@@ -16,6 +16,7 @@ from fairway.core.webhooks.webhook import DeliveryState
 from fairway.services.platform import Platform
 from fairway.services.webhooks import log_reader
 from fairway.services.webhooks.deliverer import settled_by
+from fairway.store.schema.restored import EVENT_GAP
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GOOD, BAD = Answer(200), Answer(500)
@@ -50,6 +51,20 @@ async def test_what_is_past_its_retention_is_told(platform: Platform, tenant: Te
         (told,) = await told_events(platform, tenant, "webhook.behind")
         assert told.subject == made.key.id
         assert str(told.data["detail"]).startswith("4 events")
+
+
+async def test_positions_that_a_restore_left_out_are_no_loss(
+    platform: Platform, tenant: Tenant
+) -> None:
+    async with receiving() as receiver:
+        await hook(platform, tenant, receiver.url)
+        await happen(platform, tenant.id, 2)
+        await until(lambda: len(receiver.received) == 2)
+        async with platform.database.upkeep() as connection:
+            await connection.execute("UPDATE event_heads SET last = last + $1", EVENT_GAP)
+        await happen(platform, tenant.id, 2)
+        await until(lambda: len(receiver.received) == 4)
+        assert await told_events(platform, tenant, "webhook.behind") == []
 
 
 def test_one_good_answer_and_a_receiver_does_well() -> None:

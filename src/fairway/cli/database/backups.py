@@ -39,6 +39,7 @@ KEEP_IT_SAFE = (
     " Other keys are in it as digests."
 )
 WITH_KEYS = ", and the keys of `fairway up`, the operator's among them"
+IN_ITS_PLACE = "It takes the original's place: one that still runs must end, or restore --as-copy."
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -306,6 +307,8 @@ async def _restore(settings: Settings, folder: Path, manifest: Manifest, *, as_c
     if settings.database_url is None and (folder / FILE_NAME).exists():
         (settings.data_dir / FILE_NAME).unlink(missing_ok=True)
         _copy(folder / FILE_NAME, settings.data_dir / FILE_NAME)
+    if not as_copy:
+        _tell(IN_ITS_PLACE)
     if manifest.storage and not as_copy:
         _tell(ELSEWHERE.format(address=manifest.storage))
     _tell(f"Restored what was there at {manifest.made_at}. Start a server, then `fairway doctor`.")
@@ -346,7 +349,7 @@ async def _read_back(settings: Settings, dsn: str, dump: Path, *, as_copy: bool)
     from fairway.store.connections.hosts import connect_for_once
     from fairway.store.connections.row_security import make_roles
     from fairway.store.schema.migrate import migrate_at
-    from fairway.store.schema.restored import is_empty, make_ready
+    from fairway.store.schema.restored import begin, is_empty, make_ready
 
     connection = await connect_for_once(dsn, "fairway-restore")
     try:
@@ -357,6 +360,7 @@ async def _read_back(settings: Settings, dsn: str, dump: Path, *, as_copy: bool)
             )
         if settings.row_security:
             await make_roles(connection)  # policies name them
+        await begin(connection)
         began = time.monotonic()
         await _tools(settings).restore(dsn, dump)
         await make_ready(connection, as_copy=as_copy)

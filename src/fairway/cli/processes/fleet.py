@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -21,9 +22,14 @@ from cyclopts import Parameter
 
 from fairway.cli.processes.fleet_command import CommandActuator
 from fairway.cli.processes.fleet_kubernetes import DeploymentActuator, in_cluster
-from fairway.cli.processes.fleet_workers import FleetTerms, FleetWorkers, worker_words
+from fairway.cli.processes.fleet_workers import (
+    AppCannotLoad,
+    FleetTerms,
+    FleetWorkers,
+    worker_words,
+)
 from fairway.cli.processes.signals import stop_on_signals
-from fairway.cli.processes.work import checked_urls, find_platform, parse_pools
+from fairway.cli.processes.work import APP_NOT_LOADED, checked_urls, find_platform, parse_pools
 from fairway.cli.remote import Remote
 from fairway.core.autoscale.division import Part, PoolWish
 from fairway.core.errors import FairwayError, InvalidRequest
@@ -133,7 +139,12 @@ def fleet(
     pools = parse_pools(flags.pool, flags.slots)
     part = parse_part(flags.part)
     _check(target, flags, pools)
-    return uvloop.run(_main(target, flags, pools, part, [Remote(url, api_key) for url in urls]))
+    remotes = [Remote(url, api_key) for url in urls]
+    try:
+        return uvloop.run(_main(target, flags, pools, part, remotes))
+    except AppCannotLoad as error:  # `fairway up`, say, is not to start this again and again
+        sys.stderr.write(f"fairway: {error.message}\n")
+        return APP_NOT_LOADED
 
 
 def _check(target: str, flags: FleetFlags, pools: dict[str, int]) -> None:

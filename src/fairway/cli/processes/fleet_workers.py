@@ -37,6 +37,10 @@ HURRIED_SECONDS = 10.0
 STARTS_AT_ONCE = 10  # the next ones come with the next look
 
 
+class AppCannotLoad(InvalidRequest):
+    """No worker of this app will ever run as it is: to try again would not help."""
+
+
 class FleetTerms(NamedTuple):
     """What a fleet's workers are started with."""
 
@@ -87,8 +91,7 @@ class FleetWorkers:
             log.info("worker is spared", worker=name, pool=self._terms.pool)
             self._children[name].ask_to_end()
         if now >= self._rests_until:
-            for _ in range(min(todo.start, STARTS_AT_ONCE)):
-                await self._start()
+            await self._start_some(min(todo.start, STARTS_AT_ONCE))
 
     async def close(self, hurried: asyncio.Event) -> None:
         """Ask all; once more when somebody is in a hurry or they are late; then kill."""
@@ -114,6 +117,14 @@ class FleetWorkers:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         late.cancel()
+
+    async def _start_some(self, count: int) -> None:
+        """What the machine has no room for just now is tried again later."""
+        try:
+            for _ in range(count):
+                await self._start()
+        except OSError as error:
+            log.error("worker cannot be started", error=str(error), next_in_seconds=self._rest())
 
     async def _start(self) -> None:
         self._made += 1
@@ -141,14 +152,19 @@ class FleetWorkers:
     def _died(self, name: str, child: _Child, status: int) -> None:
         lived = _now() - child.began
         if status == APP_NOT_LOADED and self._made <= STARTS_AT_ONCE:
-            raise InvalidRequest(f"{self._terms.words[0]} cannot be loaded; see the words above.")
+            raise AppCannotLoad(f"{self._terms.words[0]} cannot be loaded; see the words above.")
         self._deaths.append(_now())
-        self._failures = self._failures + 1 if lived < LONG_LIFE_SECONDS else 0
+        seconds = self._rest(has_failed=lived < LONG_LIFE_SECONDS)
+        log.error("worker ended by itself", worker=name, status=status, next_in_seconds=seconds)
+
+    def _rest(self, *, has_failed: bool = True) -> float:
+        """Seconds before another is started: the more, the more have failed in a row."""
+        self._failures = self._failures + 1 if has_failed else 0
         seconds = 0.0
         if self._failures:
             seconds = backoff_seconds(PAUSE_FIRST_SECONDS, self._failures, PAUSE_MAX_SECONDS)
         self._rests_until = _now() + seconds
-        log.error("worker ended by itself", worker=name, status=status, next_in_seconds=seconds)
+        return seconds
 
 
 def _now() -> float:

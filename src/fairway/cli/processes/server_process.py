@@ -1,13 +1,15 @@
 """The server as `fairway up` sees it: a program that is kept, at an address that `up` holds.
 
 The address and a pipe, by which the server says that it is ready, are handed down to every life of
-it. Whoever connects between two lives waits in line.
+it. Whoever connects between two lives waits in line. A server that dies while workers drain has
+another life as well: what they report must reach the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 
@@ -19,6 +21,7 @@ from fairway.runtime.settings import Settings
 
 CLOSE_INTAKE = signal.SIGUSR1  # what `up_server` takes it for
 PIPE_BYTES = 4096
+_READY = re.compile(rb"^READY=1$.*?^MAINPID=(\d+)$", re.MULTILINE | re.DOTALL)
 WORDS = ("fairway", "up-server")
 
 
@@ -31,6 +34,8 @@ class ServerProcess:
         self._listener = listener
         self._heard, self._said = os.pipe()
         self._ready = asyncio.Event()
+        self._ready_pid = 0  # of the last life that said so
+        self._is_intake_closed = False
         program = _program(settings, (listener.fileno(), self._said), scales=scales)
         self._place = Place(program, orders)
         self._life: asyncio.Task[int] | None = None
@@ -42,8 +47,15 @@ class ServerProcess:
         return self._life
 
     def _hear(self) -> None:
-        if b"READY=1" in os.read(self._heard, PIPE_BYTES):
+        for pid in _READY.findall(os.read(self._heard, PIPE_BYTES)):
+            self._ready_pid = int(pid)
             self._ready.set()
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """To a life that is ready: before that it would not understand, and die of the signal."""
+        if self._is_intake_closed and self._place.pid == self._ready_pid:
+            self._place.send(CLOSE_INTAKE)
 
     async def ready(self, *given_up: asyncio.Event) -> bool:
         """Whether it came to be ready before it ended, or anybody gave it up."""
@@ -54,12 +66,12 @@ class ServerProcess:
 
     def close_intake(self) -> None:
         """What runs goes on, new jobs are refused: nothing comes in that must be drained."""
-        self._listener.close()  # the server has its own; who comes after its end is turned away
-        if self._ready.is_set():  # before that it would not understand
-            self._place.send(CLOSE_INTAKE)
+        self._is_intake_closed = True
+        self._pass_on()
 
     async def stop(self) -> None:
         self._place.leave()
+        self._listener.close()  # the server has its own; who comes after its end is turned away
         if self._life is not None:
             await asyncio.gather(self._life, return_exceptions=True)
         asyncio.get_running_loop().remove_reader(self._heard)

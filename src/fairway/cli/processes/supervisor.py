@@ -34,6 +34,7 @@ PAUSE_MAX_SECONDS = 10.0
 LONG_LIFE_SECONDS = 30.0  # whoever lived this long starts again without a grudge
 LATE_SECONDS = 60.0  # beyond its grace, in which it says what it still has to say
 HURRIED_SECONDS = 10.0  # from the second word to the end of who does not hear
+NO_PROCESS = os.EX_OSERR  # as if it had ended with that: the machine had no room for it just now
 CANNOT_START = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 #: What a service manager tells us is not for what we start.
 OURS_ALONE = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"})
@@ -119,7 +120,11 @@ class Place:
 
     async def _live(self) -> int:
         """One life, from the start to what is left of its session."""
-        process = self._process = await _started(self.program)
+        try:
+            process = self._process = await _started(self.program)
+        except OSError as error:  # too many processes, too little memory: later there may be room
+            log.error("program cannot be started", program=self.program.name, error=str(error))
+            return NO_PROCESS
         self.lives += 1
         ended = asyncio.create_task(process.wait())
         try:

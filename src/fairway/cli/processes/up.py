@@ -158,10 +158,11 @@ class OneMachine:
         guard: asyncio.Task[None] | None = None
         try:
             if postgres is not None:
-                await postgres.start(self._say)
-                guard = asyncio.create_task(self._guard(postgres))
+                await self._start(postgres)
             if self._orders.stopping.is_set():
                 return 0  # somebody changed their mind: nobody waits for the rest of it
+            if postgres is not None:
+                guard = asyncio.create_task(self._guard(postgres))
             scales = self._started.wishes.scales
             server = ServerProcess(settings, listener, self._orders, scales=scales)
             return await self._serve(server)
@@ -173,6 +174,16 @@ class OneMachine:
                 await postgres.stop(self._orders.quitting)
             if self._orders.stopping.is_set():
                 screen.print("  [dim]Stopped.[/]")
+
+    async def _start(self, postgres: EmbeddedPostgres) -> None:
+        """However long its recovery takes: unless somebody hurries, then the next start does it."""
+        starting = asyncio.create_task(postgres.start(self._say))
+        await first_of(asyncio.shield(starting), self._orders.hurried.wait())
+        if not starting.done():
+            starting.cancel()
+            await asyncio.wait({starting})
+        if not starting.cancelled():
+            starting.result()
 
     def _stop(self) -> None:
         if not self._orders.stopping.is_set():

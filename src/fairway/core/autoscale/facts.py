@@ -76,6 +76,7 @@ class ScaleMemory:
 
     wanted: int
     seen_ms: int | None = None
+    known_since_ms: int | None = None  # since when it has been looked at without a long break
     fast_slots: float = 0.0  # busy slots, smoothed over seconds
     slow_slots: float = 0.0  # and over a part of the time after which workers may go
     quiet_since_ms: int | None = None  # since when nothing has waited for long

@@ -72,6 +72,7 @@ def _noted(facts: PoolFacts, rules: ScaleRules, memory: ScaleMemory, now_ms: int
     here = {one.name for one in facts.spare}
     return replace(
         memory,
+        known_since_ms=memory.known_since_ms if is_known else now_ms,
         leaving=tuple(name for name in memory.leaving if name in here),
         seen_ms=now_ms,
         fast_slots=fast,
@@ -174,6 +175,8 @@ def _lowered(
     if not aim.is_forced and not _is_quiet(rules, memory, now_ms):
         return _kept(replace(memory, closing=()), aim)
     there = _there(facts, memory)
+    if there < memory.wanted and not (aim.is_forced or _is_settled(rules, memory, now_ms)):
+        return _kept(replace(memory, closing=()), aim)
     may_step = aim.is_forced or _is_past(memory.lowered_ms, rules.down_cooldown_seconds, now_ms)
     if settings.mode == "dry_run" or there < memory.wanted:
         # Nobody is closed in a dry run; nor for those who are not there.
@@ -244,6 +247,17 @@ def _is_quiet(rules: ScaleRules, memory: ScaleMemory, now_ms: int) -> bool:
     since_ms, patience = memory.quiet_since_ms, rules.down_after_seconds
     is_quiet = since_ms is not None and _is_past(since_ms, patience, now_ms)
     return is_quiet and _is_past(memory.raised_ms, patience, now_ms)
+
+
+def _is_settled(rules: ScaleRules, memory: ScaleMemory, now_ms: int) -> bool:
+    """Whether those who are not there will not come: after a change of owner workers have yet to
+    say hello to the new one, and those just asked for have yet to start. Where quiet is waited for,
+    that was long enough."""
+    if not rules.needs_idle:
+        return True
+    patience = rules.up_cooldown_seconds
+    known_ms, raised_ms = memory.known_since_ms, memory.raised_ms
+    return _is_past(known_ms, patience, now_ms) and _is_past(raised_ms, patience, now_ms)
 
 
 def _is_idle_for(one: WorkerLoad, seconds: float) -> bool:

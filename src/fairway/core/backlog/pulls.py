@@ -24,16 +24,28 @@ ROWS_MAX = 200  # that one pull reads: with the largest payloads in rows, 12 MB
 class UnownedShards:
     """Since when nobody has owned each shard, by the clock of whoever looks.
 
-    What the store says in a look counts, and nothing else: no look, no judgement. So neither a
-    store that was away nor a process that stood still makes an owner absent.
+    What the store says in a look counts, and nothing else: no look, no judgement, and looks far
+    apart say nothing of the time between. So neither a store that was away nor a process that
+    stood still makes an owner absent.
     """
 
     def __init__(self) -> None:
         self._since_us: dict[ShardId, int] = {}
+        self._looked_us: int | None = None
 
-    def look(self, unowned: Iterable[ShardId], now_us: int, patience_us: int) -> set[ShardId]:
-        """These have no owner now; answers those that have had none for our whole patience."""
-        before = self._since_us
+    def forget(self) -> None:
+        """The store takes no writes: no owner could have said that it is there."""
+        self._since_us = {}
+
+    def look(
+        self, unowned: Iterable[ShardId], now_us: int, patience_us: int, apart_us: int
+    ) -> set[ShardId]:
+        """These have no owner now; answers those that have had none for our whole patience.
+
+        Looks that are further apart than `apart_us` begin anew.
+        """
+        is_near = self._looked_us is not None and now_us - self._looked_us <= apart_us
+        before, self._looked_us = self._since_us if is_near else {}, now_us
         self._since_us = {shard: before.get(shard, now_us) for shard in unowned}
         return {
             shard for shard, since_us in self._since_us.items() if now_us - since_us >= patience_us

@@ -112,9 +112,10 @@ class Autoscaling:
     async def begin(self, maximum_workers: int) -> None:
         """Turn it on for pools that nobody said anything about."""
         settings = ScaleSettings(mode="on", maximum_workers=max(maximum_workers, 1))
-        for one in await self.standings():
-            if one.settings == NOTHING_SAID:
-                await self.put_settings(one.pool, settings, PLATFORM)
+        async with told_if_away, self._database.asked(None) as connection:
+            known = {row.pool for row in await store.all_pools(connection)}
+        for pool in self._pools.by_name.keys() - known:
+            await self.put_settings(pool, settings, PLATFORM)
 
     async def put_override(
         self, pool: str, workers: int, seconds: float, actor: Actor

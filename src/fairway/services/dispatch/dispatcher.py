@@ -90,7 +90,7 @@ class Dispatcher:
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
-        self._pulled = PulledLeases(memory, settings.tokens, clock, metrics)
+        self._pulled = PulledLeases(memory, settings.tokens, ports, clock, metrics, spans)
         self._runs = RunEnds(
             self.leases,
             failure_policy,

@@ -98,6 +98,11 @@ class LeaseTable(dict[str, Lease]):
 
     def restore(self, lease: Lease, now_us: int) -> None:
         """Put a lease of an earlier owner into force here."""
+        self.enforce(lease, now_us)
+        self.write_later([lease])
+
+    def enforce(self, lease: Lease, now_us: int) -> None:
+        """Put a lease into force that was not granted from a window."""
         job, session = lease.job, lease.session
         lease.delivered = True
         lease.running = self._shares[job.pool].adopt(
@@ -107,7 +112,6 @@ class LeaseTable(dict[str, Lease]):
             self._backlog.limited.runs(job, lease.granted_us)
         self[job.id] = lease
         session.hold(lease)
-        self.write_later([lease])
 
     def end(self, leases: list[Lease], now_us: int) -> None:
         """Runs are over; until their ends are on disk the store shows the jobs as they were."""

@@ -47,6 +47,7 @@ STREAMS_PAGE = 1000
 LOST = "shard lost to another owner"
 COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
 STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
+LOOKS_APART_SECONDS = 10.0  # they say nothing of the time between
 STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 
@@ -214,14 +215,19 @@ class Ownership:
         """For shards that nobody has owned for long, on a server that is not to own any."""
         if self.is_resigned:
             return
+        settings, name = self._settings, self.server_name
         unowned = await store.unowned_shards(connection)
-        patience_us = round(self._settings.degraded_after_seconds * 1e6)
-        due = self._unowned.look(unowned, self._clock.now_us(), patience_us)
+        patience_us = round(settings.degraded_after_seconds * 1e6)
+        apart_us = round(max(2 * settings.term_seconds, LOOKS_APART_SECONDS) * 1e6)
+        due = self._unowned.look(unowned, self._clock.now_us(), patience_us, apart_us)
         if wanted := due - self._dispatcher.terms().keys():
-            settings, name = self._settings, self.server_name
-            taken = await store.stand_in(
-                connection, name, settings.url, settings.term_seconds, wanted
-            )
+            try:
+                taken = await store.stand_in(
+                    connection, name, settings.url, settings.term_seconds, wanted
+                )
+            except Exception:
+                self._unowned.forget()
+                raise
             for shard, term in taken.items():
                 log.error(
                     "degraded mode: no owner for long, workers are given jobs from the store",

@@ -2,27 +2,33 @@
 
 A part of the dispatcher, got from it by `Dispatcher.pulls`; no I/O. Every lease is on disk before
 its worker hears of it, under the term of whoever stands in: so an owner that comes back finds it
-there, like any lease of a server before it.
+there, like any lease of a server before it. Of a pull whose end nobody heard the leases may be on
+disk: they are written once more, as an owner's are, until that is known.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.core.backlog.pulls import Taker
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import PoolId, TenantId, Term, TypeId
 from fairway.core.job import QueuedJob
+from fairway.core.pools import Pool
 from fairway.core.run.lease import next_epoch
 from fairway.core.run.lease_token import LeaseTokens
 from fairway.core.scheduling.timing import Timing, may_start
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.granting import Memory, tell_started
+from fairway.services.dispatch.ports import Ports
 from fairway.services.sessions.session_table import LEASES_PER_REPLY
 from fairway.services.sessions.sessions import Lease, Session
+
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
 
 HEARD_US = 1_000_000  # a worker that reports all the time has no call that is held
 
@@ -37,7 +43,15 @@ class Wanting(NamedTuple):
 
 
 class PulledLeases:
-    def __init__(self, memory: Memory, tokens: LeaseTokens, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        tokens: LeaseTokens,
+        ports: Ports,
+        clock: Clock,
+        metrics: Metrics,
+        spans: JobSpans | None = None,
+    ) -> None:
         self._pools = memory.pools
         self._shards = memory.shards
         self._sessions = memory.sessions
@@ -45,8 +59,10 @@ class PulledLeases:
         self._backlog = memory.backlog
         self._shares = memory.shares
         self._tokens = tokens
+        self._ports = ports
         self._clock = clock
         self._metrics = metrics
+        self._spans = spans
 
     # -- who could run what --------------------------------------------------------------------
 
@@ -105,19 +121,49 @@ class PulledLeases:
 
         When the shard has an owner by now, it knows of them all, and they are its own.
         """
+        there, lost = self._in_force(leases, term)
+        for lease in there:
+            lease.session.send(lease)
+        now_us = self._clock.now_us()
+        for session in {lease.session for lease in there}:
+            session.wake_soon(now_us)
+        self._tell(there, self._pools.by_number[pool])
+        return lost
+
+    def in_doubt(self, leases: list[Lease], term: Term) -> list[Lease]:
+        """Nobody heard whether they are on disk. Answers those whose worker left meanwhile."""
+        for lease in leases:
+            lease.written = False
+        there, lost = self._in_force(leases, term)
+        if there:
+            self._ports.write_leases(there)
+        return lost
+
+    def _in_force(self, leases: list[Lease], term: Term) -> tuple[list[Lease], list[Lease]]:
+        """From now on; those whose worker is there, and those whose worker left."""
         now_us, there, lost = self._clock.now_us(), list[Lease](), list[Lease]()
         for lease in leases:
             if self._shards.terms.get(lease.shard) != term:
                 continue
-            self._leases.restore(lease, now_us)
+            if (older := self._leases.get(lease.job.id)) is not None:
+                self._overtaken(older, now_us)
+            self._leases.enforce(lease, now_us)
             lease.delivered = False
             (there if self._sessions.has(lease.session) else lost).append(lease)
-        for lease in there:
-            lease.session.send(lease)
-        for session in {lease.session for lease in there}:
-            session.wake_soon(now_us)
-        tell_started(self._metrics, self._pools.by_number[pool], there, self._clock.unix_ms())
-        return lost
+        return there, lost
+
+    def _overtaken(self, older: Lease, now_us: int) -> None:
+        """One that its worker showed while the job was pulled: on disk, it is over."""
+        self._leases.release([older], now_us)
+        older.session.revoke(older.job.id, older.epoch)
+        older.session.wake()
+
+    def _tell(self, leases: list[Lease], pool: Pool) -> None:
+        unix_ms = self._clock.unix_ms()
+        tell_started(self._metrics, pool, leases, unix_ms)
+        if self._spans is not None:
+            for lease in leases:
+                self._spans.granted([lease.job], pool.name, lease.session.worker, unix_ms)
 
 
 def _free(session: Session, pool: PoolId) -> int:

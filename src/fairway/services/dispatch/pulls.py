@@ -67,18 +67,13 @@ class Pulls:
         wanting = self._leases.wanting(pool)
         if not wanting:
             return False
-        async with self._database.hot() as connection:
-            heads, is_last = await self._next_heads(connection, shard, pool)
-            rooms = self._leases.rooms(pool, {key.tenant for key in heads})
-            takers = [one.taker for one in wanting]
-            asks = asks_for(heads, takers, rooms, self._leases.is_held)
-            if not asks:
-                return not is_last
-            async with connection.transaction():
-                jobs = await store.pull_jobs(connection, shard, asks)
-                jobs = startable(jobs, self._leases.may_start)
-                leases = self._deal(jobs, wanting, rooms, (pool, term))
-                written = await self._write(connection, shard, term, leases)
+        leases: list[Lease] = []
+        try:
+            written, is_last = await self._lease(shard, pool, term, wanting, leases)
+        except Exception:  # perhaps they are on disk: then nobody else would ever know of them
+            if gone := self._leases.in_doubt(leases, term):
+                self._dispatcher.lost(gone)
+            raise
         for lease in leases:
             lease.session.note_in(shard, term)
         there = [lease for lease in leases if lease.job.id in written]
@@ -86,6 +81,29 @@ class Pulls:
         if lost:
             self._dispatcher.lost(lost)
         return bool(there) or not is_last
+
+    async def _lease(
+        self,
+        shard: ShardId,
+        pool: PoolId,
+        term: Term,
+        wanting: Sequence[Wanting],
+        leases: list[Lease],
+    ) -> tuple[set[str], bool]:
+        """Adds leases on what was found to `leases` and writes them; answers which were written,
+        and whether the round is over."""
+        async with self._database.hot() as connection:
+            heads, is_last = await self._next_heads(connection, shard, pool)
+            rooms = self._leases.rooms(pool, {key.tenant for key in heads})
+            takers = [one.taker for one in wanting]
+            asks = asks_for(heads, takers, rooms, self._leases.is_held)
+            if not asks:
+                return set(), is_last
+            async with connection.transaction():
+                jobs = await store.pull_jobs(connection, shard, asks)
+                jobs = startable(jobs, self._leases.may_start)
+                leases += self._deal(jobs, wanting, rooms, (pool, term))
+                return await self._write(connection, shard, term, leases), is_last
 
     async def _next_heads(
         self, connection: Connection, shard: ShardId, pool: PoolId

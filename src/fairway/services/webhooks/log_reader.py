@@ -24,6 +24,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import reason_of
 from fairway.store.events.log import EventPage, add_notices, read_events
+from fairway.store.schema.restored import EVENT_GAP
 from fairway.store.webhooks import deliveries, webhooks
 from fairway.store.webhooks.deliveries import NewDelivery
 
@@ -162,7 +163,7 @@ def _page(webhook: Webhook, page: EventPage, traces: Mapping[str, bytes]) -> _Pa
         for event in page.events
         if wanted.matches(event)
     ]
-    lost = max(page.trimmed_to - webhook.position, 0)
+    lost = max(page.trimmed_to - webhook.position, 0) % EVENT_GAP  # which a restore leaves out
     last = page.events[-1].position if page.events else max(page.trimmed_to, webhook.position)
     return _Page(webhook, made, last, lost)
 

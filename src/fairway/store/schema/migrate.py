@@ -36,6 +36,7 @@ Say: TypeAlias = Callable[[str], None]
 
 
 _IS_FOUNDED = "SELECT to_regclass('migrations') IS NOT NULL"
+_IS_HALF_RESTORED = "SELECT to_regclass('restore_unfinished') IS NOT NULL"
 _HAS_COLUMN = """
 SELECT EXISTS (SELECT FROM pg_attribute
                WHERE attrelid = 'migrations'::regclass AND attname = 'serves_from')
@@ -172,6 +173,12 @@ async def migrate(
     connection: Connection, say: Say = silent, *, roles: bool = True
 ) -> list[Migration]:
     """Apply what is pending; answers what was applied. `say` hears why it takes long."""
+    if await connection.fetchval(_IS_HALF_RESTORED):
+        raise Unavailable(
+            "A restore into this database is under way, or ended before it was done. Wait for it,"
+            " or empty the database and restore again.",
+            code="RESTORE_UNFINISHED",
+        )
     if await is_present(connection) and not (roles and await lacks(connection)):
         return []
     await _become_the_migrator(connection, say)
