@@ -12,6 +12,7 @@ from tests.laws.source import PACKAGE, ROOT, modules, trees
 from fairway.cli.main import app
 
 README_LINES_MAX = 150
+HEAD = 100  # characters: two long lines that begin alike are one, twice
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -59,6 +60,13 @@ def test_files_of_ours_named_in_words_exist(page: Path) -> None:
     for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|sql|md|toml))`", page.read_text("utf-8")):
         homes = (ROOT / path, PACKAGE / path, PACKAGE / "store" / path, ROOT / "docs" / path)
         assert any(home.exists() for home in homes), f"{page.name} names {path}"
+
+
+@every_page
+def test_no_paragraph_is_told_twice(page: Path) -> None:
+    """Merges leave both versions of a long line; who reads them finds which holds."""
+    heads = [line[:HEAD] for line in page.read_text("utf-8").splitlines() if len(line) > 2 * HEAD]
+    assert sorted(heads) == sorted(set(heads))
 
 
 @every_page
