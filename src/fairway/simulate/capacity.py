@@ -8,6 +8,7 @@ follows; a law test holds the page to it.
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from fairway.core.pools import LONG, MEDIUM, SHORT, Pool
@@ -169,13 +170,13 @@ def _workers() -> list[Row]:
     for pool in POOLS:
         busy = jobs_per_second() * slot_seconds_a_job(pool)
         mean, most = SLOTS_MEAN[pool.number], SLOTS_MOST[pool.number]
+        at_most = f", {most:,.0f} at most" if most > mean else ""
         found.append(
             Row(
                 f"{pool.name}: slots",
                 f"{mean:,.0f}",
                 f"{busy:,.0f} in use in the mean ({slot_seconds_a_job(pool):.3f} slot-seconds a job"
-                f" of the mix); the simulated fleet held its waits with {mean:,.0f},"
-                f" {most:,.0f} at most",
+                f" of the mix); the simulated fleet held its waits with {mean:,.0f}{at_most}",
             )
         )
         found.append(
@@ -241,8 +242,13 @@ def _money() -> list[Row]:
 def page() -> str:
     """The table as `docs/CAPACITY.md` has it."""
     lines = ["| what | figure | how |", "|---|--:|---|"]
-    lines += [f"| {row.what} | {row.figure.replace(',', ' ')} | {row.how} |" for row in rows()]
+    lines += [f"| {row.what} | {_spaced(row.figure)} | {_spaced(row.how)} |" for row in rows()]
     return "\n".join(lines) + "\n"
+
+
+def _spaced(text: str) -> str:
+    """Thousands as pages have them; a comma between words stays one."""
+    return re.sub(r"(?<=\d),(?=\d)", " ", text)
 
 
 def text() -> str:
