@@ -210,6 +210,7 @@ class FleetKeeper:
         self._stopping = stopping
         self._changed = changed
         self._known: dict[str, PoolWish] = {}
+        self._modes: dict[str, str] = {}  # by pool, as they were last told of
         self._is_away = False
 
     async def run(self) -> None:
@@ -241,11 +242,26 @@ class FleetKeeper:
                 continue
             self._is_away = False
             self._remotes.sort(key=lambda one: one is not remote)  # whoever answers is asked first
+            self._tell_modes(found)
             return {one["pool"]: wish_of(one) for one in found}
         if not self._is_away:
             log.warning("no server says what is wanted; all stays as it is", why=said)
         self._is_away = True
         return {}
+
+    def _tell_modes(self, found: Sequence[dict[str, Any]]) -> None:
+        """Who waits for more workers of a pool that nobody scales should know."""
+        for one in found:
+            pool, mode = one["pool"], one["mode"]
+            if pool not in self._actuators or self._modes.get(pool) == mode:
+                continue
+            self._modes[pool] = mode
+            if mode == "on":
+                log.info("pool is scaled", pool=pool)
+            else:
+                helps = f"fairway autoscale set {pool} mode=on"
+                kept = one["minimum_workers"]
+                log.warning("pool is not scaled", pool=pool, mode=mode, keeps=kept, helps=helps)
 
 
 def wish_of(view: dict[str, Any]) -> PoolWish:
