@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from fairway.cli.autoscale import parsed
 from fairway.cli.processes.fleet import FleetKeeper, parse_part, wish_of
 from fairway.cli.processes.fleet_command import CommandActuator, filled, parse_template
 from fairway.cli.processes.fleet_kubernetes import COST, ApiServer, DeploymentActuator, in_cluster
@@ -28,6 +29,15 @@ def test_parts() -> None:
     for text in ("0/3", "4/3", "1", "a/b", "1/0"):
         with pytest.raises(InvalidRequest, match="--part"):
             parse_part(text)
+
+
+def test_settings_are_understood_or_said_how() -> None:
+    assert parsed(("mode=dry_run", "maximum_workers=3")) == {
+        "mode": "dry_run",
+        "maximum_workers": 3,
+    }
+    with pytest.raises(InvalidRequest, match="mode is off, dry_run or on, not 'dry-run'"):
+        parsed(("mode=dry-run",))
 
 
 def test_while_nobody_decides_the_minimum_is_kept() -> None:

@@ -34,7 +34,8 @@ FORMAT = 1
 DUMP, OBJECTS, MANIFEST = "database.dump", "objects", "backup.json"
 PARTS = ".parts"  # of the folder of objects: what is being written, and the proof of its disk
 ELSEWHERE = "Objects are in {address}, which is not copied: back it up by its own means."
-NEW_KEYS = "A backup holds the keys' digests only; who has a key can go on using it."
+KEYS = "Of keys the database has digests only; who has a key can go on using it."
+PLAIN_KEYS = f"{FILE_NAME} has the keys of `fairway up` as they are: keep the folder to yourself."
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -137,7 +138,7 @@ async def _back_up(settings: Settings, target: Path) -> None:
             _tell(ELSEWHERE.format(address=storage))
         elif objects.is_dir():
             copied = await asyncio.to_thread(_copy_objects, objects, unfinished / OBJECTS)
-        _copy_keys(settings.data_dir / FILE_NAME, unfinished)
+        has_keys = _copy_keys(settings.data_dir / FILE_NAME, unfinished)
         manifest = Manifest(
             format=FORMAT,
             fairway=version("fairway"),
@@ -155,7 +156,8 @@ async def _back_up(settings: Settings, target: Path) -> None:
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    _tell(f"The database: {manifest.dump_bytes:,} bytes; objects: {copied.files:,}. {NEW_KEYS}")
+    _tell(f"The database: {manifest.dump_bytes:,} bytes; objects: {copied.files:,}.")
+    _tell(PLAIN_KEYS if has_keys else KEYS)
 
 
 async def _dump(settings: Settings, file: Path) -> tuple[int, str]:
@@ -239,9 +241,12 @@ def _new_file(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
-def _copy_keys(source: Path, folder: Path) -> None:
-    if source.exists():
-        _copy(source, folder / FILE_NAME)
+def _copy_keys(source: Path, folder: Path) -> bool:
+    """Whether there are any."""
+    if not source.exists():
+        return False
+    _copy(source, folder / FILE_NAME)
+    return True
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -286,11 +291,7 @@ async def _restore(settings: Settings, folder: Path, manifest: Manifest, *, as_c
         raise InvalidRequest(f"{folder / DUMP} is damaged: its digest is not the one written down.")
     objects = _objects_folder(settings)
     if manifest.objects and (objects is None or objects.exists()):
-        where = settings.storage_url if objects is None else objects
-        raise InvalidRequest(
-            f"The backup has objects, which go into a new folder, and not into {where}. Set"
-            " FAIRWAY_STORAGE_URL to file:///… of one that is not there yet."
-        )
+        raise _objects_are_there(settings, objects)
     await _restore_database(settings, folder / DUMP, as_copy=as_copy)
     if manifest.objects and objects is not None:
         await asyncio.to_thread(_copy_objects, folder / OBJECTS, objects)
@@ -301,6 +302,19 @@ async def _restore(settings: Settings, folder: Path, manifest: Manifest, *, as_c
     if manifest.storage and not as_copy:
         _tell(ELSEWHERE.format(address=manifest.storage))
     _tell(f"Restored what was there at {manifest.made_at}. Start a server, then `fairway doctor`.")
+
+
+def _objects_are_there(settings: Settings, objects: Path | None) -> InvalidRequest:
+    if settings.storage_url is None:
+        return InvalidRequest(
+            f"There is a platform in {settings.data_dir} already; a restore makes a data folder"
+            " that is not there yet: name one with --data-dir."
+        )
+    where = settings.storage_url if objects is None else objects
+    return InvalidRequest(
+        f"The backup has objects, which go into a new folder, and not into {where}. Set"
+        " FAIRWAY_STORAGE_URL to file:///… of one that is not there yet."
+    )
 
 
 def _check_schema(manifest: Manifest) -> None:
