@@ -63,6 +63,16 @@ def test_a_fleet_says_once_that_nobody_decides() -> None:
     ]
 
 
+def test_a_pool_that_nobody_has_is_said() -> None:
+    """It may be made later: the fleet waits for it."""
+    keeper = _keeper([])
+    with capture_logs() as lines:
+        for _ in range(2):
+            keeper._wishes()
+    (line,) = lines
+    assert line["event"] == "there is no such pool; nothing is started"
+
+
 def _keeper(views: list[dict[str, Any]]) -> FleetKeeper:
     class Told(Remote):
         def get(self, path: str, **query: Any) -> Any:

@@ -251,12 +251,16 @@ class FleetKeeper:
 
     def _tell_modes(self, found: Sequence[dict[str, Any]]) -> None:
         """Who waits for more workers of a pool that nobody scales should know."""
-        for one in found:
-            pool, mode = one["pool"], one["mode"]
-            if pool not in self._actuators or self._modes.get(pool) == mode:
+        there = {one["pool"]: one for one in found}
+        for pool in self._actuators:
+            one = there.get(pool)
+            mode = "" if one is None else one["mode"]
+            if self._modes.get(pool) == mode:
                 continue
             self._modes[pool] = mode
-            if mode == "on":
+            if one is None:
+                log.warning("there is no such pool; nothing is started", pool=pool, pools=[*there])
+            elif mode == "on":
                 log.info("pool is scaled", pool=pool)
             else:
                 helps = f"fairway autoscale set {pool} mode=on"
