@@ -36,6 +36,11 @@ def test_settings_are_understood_or_said_how() -> None:
         "mode": "dry_run",
         "maximum_workers": 3,
     }
+    for text in ("300", "5m"):
+        assert parsed((f"down_after_seconds={text}",)) == {"down_after_seconds": 300.0}
+    assert parsed(("down_after_seconds=",)) == {"down_after_seconds": None}
+    with pytest.raises(InvalidRequest, match=r"^down_after_seconds: 'soon' is no duration"):
+        parsed(("down_after_seconds=soon",))
     with pytest.raises(InvalidRequest, match="mode is off, dry_run or on, not 'dry-run'"):
         parsed(("mode=dry-run",))
 

@@ -115,7 +115,7 @@ def override(
     elif workers is None:
         raise InvalidRequest("How many workers? fairway autoscale override short 10.")
     else:
-        wish = {"workers": workers, "for_seconds": seconds(length, "for")}
+        wish = {"workers": workers, "for_seconds": seconds(length, "--for")}
         after = remote.call("PUT", where, wish)
     options.record(after, lambda: _said(after))
 
