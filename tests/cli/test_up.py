@@ -38,8 +38,8 @@ from fairway.cli.processes.companions import Sources
         ),
         (
             ["this:c", "this:d", "--autoscale"],
-            "--autoscale is for one app, and these are 2: whoever is spared in a pool might be the"
-            " last to run the jobs of its app. Put their jobs into one app.",
+            "--autoscale is for one app, and these are 2: workers of a pool stand for each other,"
+            " so one app could be left waiting. Put their jobs into one app.",
         ),
     ],
 )

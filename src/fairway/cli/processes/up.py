@@ -140,11 +140,11 @@ def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
 
 
 def check_scaling(targets: Sequence[str], wishes: WorkerWishes) -> None:
-    """Workers of a pool stand for each other: of two apps, one could be left without any."""
+    """Workers of a pool stand for each other: whose jobs wait is not whose worker is started."""
     if wishes.scales and len(targets) > 1:
         raise InvalidRequest(
-            f"--autoscale is for one app, and these are {len(targets)}: whoever is spared in a"
-            " pool might be the last to run the jobs of its app. Put their jobs into one app."
+            f"--autoscale is for one app, and these are {len(targets)}: workers of a pool stand"
+            " for each other, so one app could be left waiting. Put their jobs into one app."
         )
 
 
