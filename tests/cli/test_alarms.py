@@ -32,3 +32,4 @@ def test_what_is_wrong_what_was_and_where_it_is_sent(house: House, run: Run) -> 
     assert run("alarms", "webhooks", "rm", id_).out == f"Deleted: {id_}\n"
     assert run("marks", "add", "moved the database").out == "Marked: moved the database\n"
     assert "moved the database" in run("marks", "ls", "--since", "1h").out
+    assert run("marks").out == run("marks", "ls").out

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from fairway.cli.processes.fleet import parse_part, wish_of
+from fairway.cli.autoscale import parsed
+from fairway.cli.processes.fleet import FleetKeeper, parse_part, wish_of
 from fairway.cli.processes.fleet_command import CommandActuator, filled, parse_template
 from fairway.cli.processes.fleet_kubernetes import COST, ApiServer, DeploymentActuator, in_cluster
 from fairway.cli.processes.fleet_workers import FleetTerms, FleetWorkers
+from fairway.cli.remote import Remote
 from fairway.core.autoscale.division import Part, PoolWish
 from fairway.core.errors import InvalidRequest
 
@@ -29,11 +32,60 @@ def test_parts() -> None:
             parse_part(text)
 
 
+def test_settings_are_understood_or_said_how() -> None:
+    assert parsed(("mode=dry_run", "maximum_workers=3")) == {
+        "mode": "dry_run",
+        "maximum_workers": 3,
+    }
+    for text in ("300", "5m"):
+        assert parsed((f"down_after_seconds={text}",)) == {"down_after_seconds": 300.0}
+    assert parsed(("down_after_seconds=",)) == {"down_after_seconds": None}
+    with pytest.raises(InvalidRequest, match=r"^down_after_seconds: 'soon' is no duration"):
+        parsed(("down_after_seconds=soon",))
+    with pytest.raises(InvalidRequest, match="mode is off, dry_run or on, not 'dry-run'"):
+        parsed(("mode=dry-run",))
+
+
 def test_while_nobody_decides_the_minimum_is_kept() -> None:
     view = {"wanted_workers": 9, "minimum_workers": 2, "workers": 5, "may_go": ["a"]}
     assert wish_of(view | {"mode": "on"}) == PoolWish(9, 5, frozenset({"a"}))
     for mode in ("off", "dry_run"):
         assert wish_of(view | {"mode": mode}) == PoolWish(2, 5, frozenset())
+
+
+def test_a_fleet_says_once_that_nobody_decides() -> None:
+    view = {"pool": "short", "wanted_workers": 3, "minimum_workers": 2, "workers": 2, "may_go": []}
+    views = [view | {"mode": "off"}, view | {"pool": "long", "mode": "off"}]
+    keeper, events = _keeper(views), []
+    for mode in ("off", "off", "on", "on", "dry_run"):
+        views[0]["mode"] = mode
+        with capture_logs() as lines:
+            keeper._wishes()
+        events += [(line["event"], line["pool"], line.get("keeps")) for line in lines]
+    assert events == [
+        ("pool is not scaled", "short", 2),
+        ("pool is scaled", "short", None),
+        ("pool is not scaled", "short", 2),
+    ]
+
+
+def test_a_pool_that_nobody_has_is_said() -> None:
+    """It may be made later: the fleet waits for it."""
+    keeper = _keeper([])
+    with capture_logs() as lines:
+        for _ in range(2):
+            keeper._wishes()
+    (line,) = lines
+    assert line["event"] == "there is no such pool; nothing is started"
+
+
+def _keeper(views: list[dict[str, Any]]) -> FleetKeeper:
+    class Told(Remote):
+        def get(self, path: str, **query: Any) -> Any:
+            return {"pools": views}
+
+    hand = CommandActuator("short", "true")
+    return FleetKeeper([Told("http://told", "")], {"short": hand}, asyncio.Event(), asyncio.Event())
 
 
 def test_a_template_is_filled_word_by_word() -> None:

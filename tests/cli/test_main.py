@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway, fairway_anew
 
-from fairway.cli.main import COMMANDS, app
+from fairway.cli.main import COMMANDS, LISTS, app, without_ls
 
 ANSWER_SECONDS_MAX = 0.4
 
@@ -186,3 +186,13 @@ def test_what_is_listed_is_listed_by_either_word_and_for_programs(family: str, v
 )
 def test_whatever_shows_something_shows_it_to_programs_too(words: list[str]) -> None:
     app.parse_args([*words, "--json"], exit_on_error=False, print_error=False)
+
+
+def test_what_only_lists_takes_the_ls_of_the_others(tmp_path: Path) -> None:
+    for name in sorted(LISTS):
+        words = [name, "ls", "--url", "http://127.0.0.1:1", "--key", "k"]
+        ended = fairway(tmp_path, *words)
+        assert ended.status == 1, ended.err
+        assert "http://127.0.0.1:1" in ended.err, "it was understood, and nobody answered"
+    assert without_ls(["jobs", "ls"]) == ["jobs", "ls"]
+    assert without_ls(["pools"]) == ["pools"]

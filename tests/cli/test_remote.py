@@ -63,7 +63,7 @@ def test_a_wrong_key_is_refused(run: Run, house: House) -> None:
 
 def test_a_server_that_is_away_is_named(run: Run) -> None:
     words = sentence(run("limits", FAIRWAY_URL="http://127.0.0.1:1"))
-    assert words.startswith("No server answers at http://127.0.0.1:1")
+    assert words == "No server answers at http://127.0.0.1:1: Connection refused."
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "http://", "nonsense"])

@@ -36,6 +36,11 @@ from fairway.cli.processes.companions import Sources
             ["--beside", "json.tool", "sample:app"],
             "--beside sample:app: this is an app; name apps before --beside.",
         ),
+        (
+            ["this:c", "this:d", "--autoscale"],
+            "--autoscale is for one app, and these are 2: workers of a pool stand for each other,"
+            " so one app could be left waiting. Put their jobs into one app.",
+        ),
     ],
 )
 def test_a_slip_is_said_before_anything_is_started(

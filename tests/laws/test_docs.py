@@ -12,6 +12,7 @@ from tests.laws.source import PACKAGE, ROOT, modules, trees
 from fairway.cli.main import app
 
 README_LINES_MAX = 150
+HEAD = 100  # characters: two long lines that begin alike are one, twice
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -62,6 +63,13 @@ def test_files_of_ours_named_in_words_exist(page: Path) -> None:
 
 
 @every_page
+def test_no_paragraph_is_told_twice(page: Path) -> None:
+    """Merges leave both versions of a long line; who reads them finds which holds."""
+    heads = [line[:HEAD] for line in page.read_text("utf-8").splitlines() if len(line) > 2 * HEAD]
+    assert sorted(heads) == sorted(set(heads))
+
+
+@every_page
 def test_no_path_of_one_machine(page: Path) -> None:
     assert not re.search(r"(?<![\w.~])/(work|root)/\w", page.read_text("utf-8"))
 
@@ -105,7 +113,7 @@ def test_every_command_is_told_to_operators() -> None:
     page = (ROOT / "docs/OPERATING.md").read_text("utf-8")
     programs = page.split("## Settings")[0]
     told = " ".join(re.findall(r"^\| (`fairway .*?) \|", programs, re.MULTILINE))
-    commands = {name for name in app if not name.startswith("-")}
+    commands = {name for name in app if not name.startswith("-") and app[name].show}
     assert {name for name in commands if not re.search(rf"[` ]{name}\b", told)} == set()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.laws.source import ROOT
+from tests.laws.source import ROOT, modules
 
 from fairway.api.docs.openapi import document
 
@@ -53,6 +53,15 @@ def test_types_are_made_from_the_document_and_hold() -> None:
     )
     assert found.stdout == ""
     assert found.returncode == 0
+
+
+def test_every_act_of_the_audit_has_a_sentence() -> None:
+    """Those whose names are written out where they are done."""
+    acts = {name for text in modules().values() for name in re.findall(r'\bAct\(\s*"(\w+)"', text)}
+    words = (WEB / "src/pages/platform/audit_words.ts").read_text("utf-8")
+    told = words.partition("const ACTS")[2].partition("/** Fields")[0]
+    assert acts
+    assert acts - set(re.findall(r"^  (\w+):", told, re.MULTILINE)) == set()
 
 
 def test_pages_put_nothing_into_the_document_but_text() -> None:

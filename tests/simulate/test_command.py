@@ -54,6 +54,11 @@ def test_a_size_that_makes_no_sense_is_refused() -> None:
         run("--shards", "0")
 
 
+def test_a_change_of_nothing_that_was_recorded_is_refused_before_it_takes_minutes() -> None:
+    with pytest.raises(FairwayError, match="--from"):
+        run("--weight", "acme=3")
+
+
 def test_a_scenario_of_the_lab_in_virtual_time(tmp_path: Path) -> None:
     assert run("--scenario", "worker-loss", "--out", str(tmp_path)) == 0
     found = msgspec.json.decode((tmp_path / "simulate-worker-loss.json").read_bytes())

@@ -83,7 +83,8 @@ def test_who_weighs_more_gains_and_the_others_lose() -> None:
     }
     assert found[0].tenant == "acme"
     report = replay_report.report(recorded, heavier, slots, found)
-    assert report.found == "Of 3 tenants 1 gain, 2 lose and 0 notice nothing."
+    assert report.found == "Of 3 tenants 1 gains, 2 lose and 0 notice nothing."
+    assert report.word == "found", "there was no aim that could hold"
     assert replay_report.lines(found)[1].startswith("acme")
 
 

@@ -14,6 +14,7 @@ from fairway.core.errors import InvalidRequest
 
 app = App(name="autoscale", help="How many workers pools should have, and why (operator).")
 
+MODES = ("off", "dry_run", "on")
 FIELDS = ("mode", "minimum_workers", "maximum_workers", "down_after_seconds")
 
 
@@ -114,7 +115,7 @@ def override(
     elif workers is None:
         raise InvalidRequest("How many workers? fairway autoscale override short 10.")
     else:
-        wish = {"workers": workers, "for_seconds": seconds(length, "for")}
+        wish = {"workers": workers, "for_seconds": seconds(length, "--for")}
         after = remote.call("PUT", where, wish)
     options.record(after, lambda: _said(after))
 
@@ -128,8 +129,14 @@ def parsed(settings: tuple[str, ...]) -> dict[str, Any]:
             raise InvalidRequest(
                 f"{text!r}: write it as field=value; the fields are {', '.join(FIELDS)}."
             )
-        found[name] = value if name == "mode" else _number(name, value)
+        found[name] = _mode(value) if name == "mode" else _number(name, value)
     return found
+
+
+def _mode(value: str) -> str:
+    if value not in MODES:
+        raise InvalidRequest(f"mode is {', '.join(MODES[:-1])} or {MODES[-1]}, not {value!r}.")
+    return value
 
 
 def _number(name: str, value: str) -> int | float | None:

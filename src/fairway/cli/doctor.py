@@ -26,7 +26,6 @@ from fairway.core.errors import InvalidRequest, Unavailable
 
 TYPES_ASKED = 5  # why jobs wait is asked for one job of each of so many types
 QUEUED_SEEN = 200
-SILENT_SECONDS = 5.0
 STYLES = {Pain.DOWN: "red", Pain.STUCK: "red", Pain.FAILING: "yellow", Pain.SLOW: "yellow"}
 INDENT = " " * 13
 NO_KEY = (
@@ -137,7 +136,7 @@ def _of_metrics(remote: Remote) -> dict[str, Any]:
 
 def _of_operator(remote: Remote) -> dict[str, Any]:
     workers = remote.get("/v1/workers")["workers"]
-    silent = [one["name"] for one in workers if one["silent_seconds"] >= SILENT_SECONDS]
+    silent = [one["name"] for one in workers if one.get("silent")]
     return {
         "workers": len(workers),
         "silent_workers": tuple(silent),

@@ -150,7 +150,7 @@ def submit(
         "payload": _payload(payload, arguments),
         "pool": pool,
         "priority": priority,
-        "delay_seconds": seconds(delay, "delay"),
+        "delay_seconds": seconds(delay, "--delay"),
         "execute_at": future(at, "at", datetime.now(UTC)),
     }
     wish = {name: value for name, value in body.items() if value is not None}
@@ -205,7 +205,7 @@ def move(
     if (delay is None) == (at is None):
         raise InvalidRequest("Say when: --delay 10m, or --at 2026-01-31T12:00.")
     when = {
-        "delay_seconds": seconds(delay, "delay"),
+        "delay_seconds": seconds(delay, "--delay"),
         "execute_at": future(at, "at", datetime.now(UTC)),
     }
     body = {name: value for name, value in when.items() if value is not None}

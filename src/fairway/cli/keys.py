@@ -121,7 +121,7 @@ def rotate(id: str, *, overlap: str = "1d", options: Options = PLAIN) -> None:
     overlap
         How long both work, as in 1h.
     """
-    wanted = {"overlap_seconds": round(seconds(overlap, "overlap") or 0)}
+    wanted = {"overlap_seconds": round(seconds(overlap, "--overlap") or 0)}
     made = options.operator().call("POST", f"/v1/keys/{_public_part(id)}/rotate", wanted)
     options.record(made, made["api_key"])
 

@@ -167,6 +167,8 @@ app.command("fairway.cli.processes.up_server:up_server", name="up-server", show=
 app.register_install_completion_command(help="Let your shell complete these commands.")
 
 
+#: Commands that list, and do nothing else.
+LISTS = frozenset({"alarms", "pauses", "pools", "restraints", "tiers", "types"})
 SAID_MAX = 500
 INTERRUPTED = 130  # what a shell expects after Ctrl-C
 
@@ -197,7 +199,7 @@ def _let_go_of_the_pipe() -> int:
 
 def _status() -> int | str | None:
     try:
-        return app() or 0
+        return app(without_ls(sys.argv[1:])) or 0
     except BrokenPipeError:
         return _let_go_of_the_pipe()
     except KeyboardInterrupt:
@@ -206,6 +208,13 @@ def _status() -> int | str | None:
         return ended.code
     except Exception as error:
         return sentence_of(error)
+
+
+def without_ls(words: list[str]) -> list[str]:
+    """Commands that only list take the `ls` that the others have."""
+    if len(words) > 1 and words[0] in LISTS and words[1] in {"ls", "list"}:
+        return [words[0], *words[2:]]
+    return words
 
 
 def sentence_of(error: Exception) -> str:

@@ -22,6 +22,7 @@ MARKS = (
 )
 
 
+@app.default
 @app.command(name=("ls", "list"))
 def list_(*, since: str = "1d", options: Options = PLAIN) -> None:
     """Marks since a time, the oldest first.

@@ -216,8 +216,8 @@ class Remote:
         try:
             return self._exchange(method, where, content, said)
         except (HTTPException, OSError) as error:
-            why = str(error) or type(error).__name__
-            raise Unavailable(f"No server answers at {self.url}: {why}") from error
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unavailable(f"No server answers at {self.url}: {why.rstrip('.')}.") from error
         except ValueError as error:  # what no header may hold
             raise InvalidRequest(f"This cannot be sent: {error}.") from None
 

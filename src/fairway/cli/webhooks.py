@@ -116,7 +116,7 @@ def rotate(id: str, *, overlap: str = "1d", options: Whose = MINE) -> None:
     overlap
         So long the secret before signs as well, as in 24h; 0s: it is worth nothing from now on.
     """
-    body = {"overlap_seconds": round(seconds(overlap, "overlap") or 0)}
+    body = {"overlap_seconds": round(seconds(overlap, "--overlap") or 0)}
     made = options.tenant().call("POST", f"{PATH}/{id}/rotate", body)
     options.record(made, f"secret: {made['secret']}\nIt is not shown again.")
 

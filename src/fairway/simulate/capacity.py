@@ -178,13 +178,13 @@ def _workers() -> list[Row]:
     for pool in POOLS:
         busy = jobs_per_second() * slot_seconds_a_job(pool)
         mean, most = SLOTS_MEAN[pool.number], SLOTS_MOST[pool.number]
+        at_most = f", {most:,.0f} at most" if most > mean else ""
         found.append(
             Row(
                 f"{pool.name}: slots",
                 f"{mean:,.0f}",
                 f"{busy:,.0f} in use in the mean ({slot_seconds_a_job(pool):.3f} slot-seconds a job"
-                f" of the mix); the simulated fleet held its waits with {mean:,.0f},"
-                f" {most:,.0f} at most",
+                f" of the mix); the simulated fleet held its waits with {mean:,.0f}{at_most}",
             )
         )
         found.append(
@@ -250,8 +250,13 @@ def _money() -> list[Row]:
 def page() -> str:
     """The table as `docs/CAPACITY.md` has it."""
     lines = ["| what | figure | how |", "|---|--:|---|"]
-    lines += [f"| {row.what} | {row.figure} | {row.how} |" for row in rows()]
-    return re.sub(r"(?<=\d),(?=\d{3})", " ", "\n".join(lines)) + "\n"
+    lines += [f"| {row.what} | {_spaced(row.figure)} | {_spaced(row.how)} |" for row in rows()]
+    return "\n".join(lines) + "\n"
+
+
+def _spaced(text: str) -> str:
+    """Thousands as pages have them; a comma between words stays one."""
+    return re.sub(r"(?<=\d),(?=\d)", " ", text)
 
 
 def text() -> str:

@@ -70,7 +70,7 @@ class FleetOptions:
 class ReplayOptions:
     """Recorded work under other terms."""
 
-    weight: Annotated[list[str] | None, _flag("With --from: a tenant's weight, as acme=3.")] = None
+    weight: Annotated[list[str] | None, _flag("With --from: a tenant's weight, as acme=50.")] = None
     tier: Annotated[list[str] | None, _flag("With --from: a tenant's tier, as acme=pro.")] = None
     cap: Annotated[
         list[str] | None, _flag("With --from: a tenant's jobs at once in a pool, as acme=20.")
@@ -106,6 +106,10 @@ def simulate(
         return _capacity()
     if task.from_ is not None:
         return _replay(task.from_, replay, run)
+    if replay != REPLAY:
+        raise FairwayError(
+            "--weight, --tier, --cap and --slots change recorded work: name its file with --from."
+        )
     if task.against_real:
         return _against_real(task.scenario or "weights", run)
     if task.scenario is not None:

@@ -25,6 +25,7 @@ IN_USE = 0.8  # of the slots in the mean, where nobody says how many there are
 NOTICED = 0.05  # a smaller part of its mean wait is no news to a tenant
 NOTICED_SECONDS = 0.01
 STEP_SECONDS = 60.0
+EXAMPLES = {"weight": "50", "tier": "pro", "cap": "20"}  # for who writes a change otherwise
 PATIENCE = 20  # times the recorded time, until what is left is left
 
 
@@ -62,10 +63,12 @@ class Effect(NamedTuple):
 
 
 def parse_change(term: str, text: str) -> Change:
-    """`acme=3`."""
+    """`acme=50`."""
     name, is_there, value = text.partition("=")
     if not is_there or not name or not value:
-        raise FairwayError(f"--{term} {text}: say tenant=value, as in --{term} acme=3.")
+        raise FairwayError(
+            f"--{term} {text}: say tenant=value, as in --{term} acme={EXAMPLES[term]}."
+        )
     return Change(name, term, value)
 
 

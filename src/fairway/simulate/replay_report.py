@@ -30,8 +30,9 @@ def report(
         brand="Fairway simulate",
         title="Before it is applied",
         question=f"What would this have done: {told}?",
-        found=f"Of {len(found)} tenants {gain} gain, {lose} lose and"
-        f" {len(found) - gain - lose} notice nothing.",
+        found=f"Of {len(found)} {'tenant' if len(found) == 1 else 'tenants'} {gain}"
+        f" {'gains' if gain == 1 else 'gain'}, {lose} {'loses' if lose == 1 else 'lose'} and"
+        f" {_unmoved(len(found) - gain - lose)}.",
         others="virtual time does not mind",
         data={
             "experiment": "replay",
@@ -60,6 +61,10 @@ def report(
             "Gains and loses: the mean wait moves by at least 5 % and 10 ms.",
         ],
     )
+
+
+def _unmoved(tenants: int) -> str:
+    return f"{tenants} {'notices' if tenants == 1 else 'notice'} nothing"
 
 
 def _table(found: Sequence[Effect]) -> Table:

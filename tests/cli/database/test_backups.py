@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.postgres import connected
 from tests.store.rows import add_jobs, new_job
 
 from fairway.cli.database.backups import DUMP, MANIFEST, Manifest, backup, restore
+from fairway.cli.processes.local_keys import FILE_NAME
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.tenant import TenantSettings
@@ -158,6 +160,25 @@ def test_what_cannot_be_restored_is_refused_before_anything_is_touched(
         restore(made, data_dir=tmp_path / "data")
     assert words in refusal.value.message
     assert not (tmp_path / "data").exists()
+
+
+def test_a_data_folder_with_a_platform_is_named_as_what_it_is(made: Path, tmp_path: Path) -> None:
+    rewrite(made, objects=1, dump_sha256=hashlib.sha256(b"dump").hexdigest())
+    (tmp_path / "data/objects").mkdir(parents=True)
+    with pytest.raises(InvalidRequest, match=r"a platform in .*data already.*--data-dir"):
+        restore(made, data_dir=tmp_path / "data")
+
+
+def test_a_backup_with_keys_in_it_says_so(
+    database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    backup(tmp_path / "without", database_url=database_url, data_dir=data)
+    assert "has digests only" in capsys.readouterr().err
+    (data / FILE_NAME).write_text("{}")
+    backup(tmp_path / "with", database_url=database_url, data_dir=data)
+    assert f"{FILE_NAME} has the keys" in capsys.readouterr().err
 
 
 def test_a_folder_that_was_not_finished_is_none(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _WORKER = {
     "running": {"long": 1},
     "draining": False,
     "silent_seconds": 0.41,
+    "silent": False,
     "limits": {"memory": "cgroup v2, watched", "cpu": "rlimit of each process, watched"},
 }
 

@@ -295,11 +295,7 @@ async def _restore(settings: Settings, folder: Path, manifest: Manifest, *, as_c
         raise InvalidRequest(f"{folder / DUMP} is damaged: its digest is not the one written down.")
     objects = _objects_folder(settings)
     if manifest.objects and (objects is None or objects.exists()):
-        where = settings.storage_url if objects is None else objects
-        raise InvalidRequest(
-            f"The backup has objects, which go into a new folder, and not into {where}. Set"
-            " FAIRWAY_STORAGE_URL to file:///… of one that is not there yet."
-        )
+        raise _objects_are_there(settings, objects)
     await _restore_database(settings, folder / DUMP, as_copy=as_copy)
     if manifest.objects and objects is not None:
         await asyncio.to_thread(_copy_objects, folder / OBJECTS, objects)
@@ -312,6 +308,19 @@ async def _restore(settings: Settings, folder: Path, manifest: Manifest, *, as_c
     if manifest.storage and not as_copy:
         _tell(ELSEWHERE.format(address=manifest.storage))
     _tell(f"Restored what was there at {manifest.made_at}. Start a server, then `fairway doctor`.")
+
+
+def _objects_are_there(settings: Settings, objects: Path | None) -> InvalidRequest:
+    if settings.storage_url is None:
+        return InvalidRequest(
+            f"There is a platform in {settings.data_dir} already; a restore makes a data folder"
+            " that is not there yet: name one with --data-dir."
+        )
+    where = settings.storage_url if objects is None else objects
+    return InvalidRequest(
+        f"The backup has objects, which go into a new folder, and not into {where}. Set"
+        " FAIRWAY_STORAGE_URL to file:///… of one that is not there yet."
+    )
 
 
 def _check_schema(manifest: Manifest) -> None:

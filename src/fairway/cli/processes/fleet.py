@@ -221,6 +221,7 @@ class FleetKeeper:
         self._stopping = stopping
         self._changed = changed
         self._known: dict[str, PoolWish] = {}
+        self._modes: dict[str, str] = {}  # by pool, as they were last told of
         self._is_away = False
 
     async def run(self) -> None:
@@ -252,11 +253,30 @@ class FleetKeeper:
                 continue
             self._is_away = False
             self._remotes.sort(key=lambda one: one is not remote)  # whoever answers is asked first
+            self._tell_modes(found)
             return {one["pool"]: wish_of(one) for one in found}
         if not self._is_away:
             log.warning("no server says what is wanted; all stays as it is", why=said)
         self._is_away = True
         return {}
+
+    def _tell_modes(self, found: Sequence[dict[str, Any]]) -> None:
+        """Who waits for more workers of a pool that nobody scales should know."""
+        there = {one["pool"]: one for one in found}
+        for pool in self._actuators:
+            one = there.get(pool)
+            mode = "" if one is None else one["mode"]
+            if self._modes.get(pool) == mode:
+                continue
+            self._modes[pool] = mode
+            if one is None:
+                log.warning("there is no such pool; nothing is started", pool=pool, pools=[*there])
+            elif mode == "on":
+                log.info("pool is scaled", pool=pool)
+            else:
+                helps = f"fairway autoscale set {pool} mode=on"
+                kept = one["minimum_workers"]
+                log.warning("pool is not scaled", pool=pool, mode=mode, keeps=kept, helps=helps)
 
 
 def wish_of(view: dict[str, Any]) -> PoolWish:

@@ -110,6 +110,7 @@ def up(
     outlive_readers()
     log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
+    check_scaling(apps, wishes)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
     return uvloop.run(OneMachine(settings, Started(apps, programs, wishes)).run())
 
@@ -136,6 +137,15 @@ def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
             look_for_module(module)
     except LoadError as error:
         raise InvalidRequest(f"{error}.") from None
+
+
+def check_scaling(targets: Sequence[str], wishes: WorkerWishes) -> None:
+    """Workers of a pool stand for each other: whose jobs wait is not whose worker is started."""
+    if wishes.scales and len(targets) > 1:
+        raise InvalidRequest(
+            f"--autoscale is for one app, and these are {len(targets)}: workers of a pool stand"
+            " for each other, so one app could be left waiting. Put their jobs into one app."
+        )
 
 
 class OneMachine:

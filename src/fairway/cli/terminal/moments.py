@@ -39,11 +39,13 @@ def _moment(text: str, name: str, now: datetime, sign: int) -> datetime:
 
 
 def seconds(text: str | None, name: str) -> float | None:
-    """`10m` as seconds."""
+    """`10m` as seconds; a bare number is one of seconds."""
+    if text is None:
+        return None
     try:
-        return None if text is None else seconds_of(text)
+        return float(text) if text.isascii() and text.isdigit() else seconds_of(text)
     except ValueError as error:
-        raise InvalidRequest(f"--{name}: {error}.") from None
+        raise InvalidRequest(f"{name}: {error}.") from None
 
 
 def age(moment: str | None, now: datetime | None = None) -> str:

@@ -166,7 +166,7 @@ ALARMS = (
         means="A pool has as many workers as it may have, and needs more.",
         runbook="`fairway autoscale decisions` says why; allow more with `fairway autoscale set"
         " POOL maximum_workers=N`, or hold back who floods it. Nothing is spilt into other pools.",
-        link="/ui/workers",
+        link="/ui/fleet",
     ),
     Alarm(
         name="TENANT_OVER_BASELINE",

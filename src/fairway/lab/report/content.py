@@ -58,6 +58,12 @@ class Report:
         return judge((finding.holds for finding in self.findings), self.doubts)
 
     @property
+    def word(self) -> str:
+        """The verdict as people are told; what has no aims cannot have held."""
+        has_aims = any(one.holds is not None for one in self.findings)
+        return self.verdict.words if has_aims or self.doubts else "found"
+
+    @property
     def missed(self) -> list[str]:
         """Aims that were not met."""
         return [

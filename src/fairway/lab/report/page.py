@@ -82,7 +82,7 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
 
 def _verdict(report: Report) -> str:
     """What was found, in a sentence, with the verdict before it and its reasons below."""
-    words = report.verdict.words
+    words = report.word
     state = report.verdict.name.lower().replace("_", "-")
     reasons = report.doubts or report.missed
     items = "".join(f"<li>{_text(reason[0].upper() + reason[1:])}.</li>" for reason in reasons)

@@ -6,12 +6,16 @@ is seen without a lease, and was not woken since, has been idle since it was fir
 
 from __future__ import annotations
 
-from fairway.core.ids import PoolId
+from collections.abc import Sequence
+
+from fairway.core.ids import PoolId, TypeId
 from fairway.core.insight.fleet_load import FleetLoad, SpareWorker, told
 from fairway.core.insight.look import Look
 from fairway.core.pools import Pool
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Session
+
+KINDS_MAX = 64  # sets of job types that are compared with each other
 
 
 class FleetLook:
@@ -55,7 +59,7 @@ class FleetLook:
             runnable=jobs,
             runnable_ms=slot_us // 1000,
             oldest_ms=oldest_ms,
-            spare=told(map(self._spare, sessions)),
+            spare=told(map(self._spare, without_keepers(sessions))),
         )
 
     def _spare(self, session: Session) -> SpareWorker:
@@ -66,6 +70,29 @@ class FleetLook:
             idle_ms=max(self._now_us - since_us, 0) // 1000,
             closed=session.is_closed,
         )
+
+
+def without_keepers(sessions: Sequence[Session]) -> list[Session]:
+    """Those that might be spared. Workers of several apps do not stand for each other: of each app
+    one stays, or its jobs would wait for a worker that nobody misses."""
+    kinds: dict[frozenset[TypeId], Session] = {}
+    for one in sessions:
+        known = kinds.get(one.types)
+        if known is None or _stays_before(one, known):
+            kinds[one.types] = one
+    if len(kinds) < 2:
+        return list(sessions)
+    is_many = len(kinds) > KINDS_MAX
+    kept = {
+        one.key
+        for types, one in kinds.items()
+        if is_many or not any(types < other for other in kinds)
+    }
+    return [one for one in sessions if one.key not in kept]
+
+
+def _stays_before(one: Session, other: Session) -> bool:
+    return (not one.is_closed, len(one.leases)) > (not other.is_closed, len(other.leases))
 
 
 def _counts(session: Session) -> bool:

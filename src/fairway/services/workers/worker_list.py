@@ -13,8 +13,11 @@ from fairway.core.ids import TenantId
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Session
+from fairway.services.workers.exchange import WAIT_MAX_SECONDS
 
 LIFE_DIGITS = 16
+BEATS = 1.5  # a worker that is later than so many of its heartbeats, and
+SLACK_SECONDS = 2.0  # so much for a busy machine, is silent
 
 
 class WorkerSight(NamedTuple):
@@ -28,6 +31,7 @@ class WorkerSight(NamedTuple):
     running: dict[str, int]  # pool name → of those, in use
     draining: bool
     silent_seconds: float
+    silent: bool  # for longer than it should be
     limits: dict[str, str]
 
 
@@ -60,6 +64,7 @@ class WorkerList:
 
     def _sight(self, session: Session) -> WorkerSight:
         names = self._dispatcher.pools.by_number
+        silent_seconds = max(self._clock.now_us() - session.seen_us, 0) / 1e6
         return WorkerSight(
             session.worker,
             life_of(session.key),
@@ -68,9 +73,16 @@ class WorkerList:
             {names[pool].name: slots for pool, slots in session.slots.items()},
             {names[pool].name: used for pool, used in session.in_use.items() if used},
             session.draining or session.drain_asked,
-            max(self._clock.now_us() - session.seen_us, 0) / 1e6,
+            silent_seconds,
+            is_silent(silent_seconds, session.heartbeat_ms),
             session.limits,
         )
+
+
+def is_silent(seconds: float, heartbeat_ms: int) -> bool:
+    """Of one that nobody heard for so long: one of the long pool alone speaks seldom."""
+    beat_seconds = min(heartbeat_ms / 1000, WAIT_MAX_SECONDS)
+    return seconds > beat_seconds * BEATS + SLACK_SECONDS
 
 
 def life_of(session: str) -> str:

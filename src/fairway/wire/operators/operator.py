@@ -114,6 +114,7 @@ class WorkerView(Struct, kw_only=True):
     ]
     draining: Annotated[bool, doc("Whether it takes no more jobs, or was asked to take none.")]
     silent_seconds: Annotated[float, doc("Since it was last heard of.")]
+    silent: Annotated[bool, doc("Whether that is longer than its pools ask of it: it may be dead.")]
     limits: Annotated[
         dict[str, str],
         doc("Limit of a job in a process of its own → what holds it on that machine."),

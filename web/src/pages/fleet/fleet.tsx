@@ -51,7 +51,12 @@ function Pools(props: { pools: ScaledPool[]; reload: () => void }): JSX.Element 
         <Card>
           <Empty
             title="Autoscaling is off"
-            text="The numbers below are what it would go by. With a dry run, decisions are written down and nobody acts on them."
+            text={
+              <>
+                The numbers below are what it would go by. <code>fairway autoscale set {pools[0]?.pool} mode=dry_run</code>{' '}
+                has decisions written down, and nobody acts on them; <code>mode=on</code> has fleets act.
+              </>
+            }
           />
         </Card>
       )}

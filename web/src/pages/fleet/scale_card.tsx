@@ -34,7 +34,7 @@ export function ScaleCard(props: { pool: ScaledPool; onOverride: () => void; onE
         </div>
         <div class="stat-hint">{wantsInWords(pool)}</div>
       </div>
-      <Bounds pool={pool} />
+      {pool.mode !== 'off' && <Bounds pool={pool} />}
       <dl class="pool-facts pool-facts-three">
         <Fact name="Busy" value={`${count(pool.busy_workers)} of ${count(pool.workers)}`} />
         <Fact name="Slots" value={count(pool.slots)} />
@@ -60,6 +60,7 @@ function Arrow({ to }: { to: number }): JSX.Element {
 }
 
 function wantsInWords(pool: ScaledPool): string {
+  if (pool.mode === 'off') return 'started and ended by people';
   const more = pool.wanted_workers - pool.workers;
   if (more === 0) return 'as many as it wants';
   return more > 0 ? `wants ${plural(more, 'more', 'more')}` : `could do with ${plural(-more, 'fewer', 'fewer')}`;
@@ -95,8 +96,8 @@ function Fact(props: { name: string; value: string; title?: string }): JSX.Eleme
 }
 
 function Override(props: { pool: ScaledPool; onOverride: () => void; onEnd: () => void }): JSX.Element | null {
-  const may = useMay('operate');
-  const { override, pool } = props.pool;
+  const { mode, override, pool } = props.pool;
+  const may = useMay('operate') && mode !== 'off'; // nobody would act on it
   if (override === null && !may) return null;
   return (
     <div class="scale-foot">

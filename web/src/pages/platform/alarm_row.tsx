@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 
 import { Badge, Tag, Time } from '../../components';
-import { compact, seconds } from '../../format';
+import { compact, percent, seconds } from '../../format';
 import { Link } from '../../router';
 import type { Alarm } from '../../types';
 
@@ -22,16 +22,23 @@ function withCommands(text: string): ComponentChildren {
   return text.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
 
-/** Ages are told as times. */
+/** Ages are told as times, parts of a whole by the hundred, paces by how often the usual one. */
 function valueWords(alarm: Alarm, value: number): string {
-  return /_(AGE|LAG)(_|$)/.test(alarm.name) ? seconds(value) : compact(value);
+  if (/_(AGE|LAG)(_|$)/.test(alarm.name)) return seconds(value);
+  if (/^DISK_|_RATE$/.test(alarm.name)) return percent(value);
+  return alarm.name.endsWith('_OVER_BASELINE') ? `${compact(value)} ×` : compact(value);
+}
+
+export function Severity({ of }: { of: Pick<Alarm, 'severity'> }): JSX.Element {
+  const isCritical = of.severity === 'critical';
+  return <Badge tone={isCritical ? 'bad' : 'warn'}>{isCritical ? 'Critical' : 'Warning'}</Badge>;
 }
 
 export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }): JSX.Element {
   return (
     <article class={`alarm alarm-${alarmTone(alarm)}`}>
       <div class="alarm-head">
-        <Badge tone={alarmTone(alarm)}>{alarm.severity === 'critical' ? 'Critical' : 'Warning'}</Badge>
+        <Severity of={alarm} />
         <b class="break">{alarm.text}</b>
         {alarm.subject && <Tag>{alarm.subject}</Tag>}
         <span class="alarm-since">

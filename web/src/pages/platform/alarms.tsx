@@ -5,7 +5,7 @@ import { useLoad, usePages } from '../../api';
 import { Badge, Card, type Column, Duration, Empty, Loads, LoadsIfThere, Page, Table, Tag, Time } from '../../components';
 import { plural } from '../../format';
 import type { Alarm, PastAlarm } from '../../types';
-import { AlarmRow, worstFirst } from './alarm_row';
+import { AlarmRow, Severity, worstFirst } from './alarm_row';
 
 export function AlarmsPage(): JSX.Element {
   const alarms = useLoad<{ items: Alarm[] }>('/v1/alarms', { tenant: null, every: 5000 });
@@ -46,7 +46,7 @@ const COLUMNS: Column<PastAlarm>[] = [
   {
     name: 'severity',
     title: 'Severity',
-    cell: (one) => <Badge tone={one.severity === 'critical' ? 'bad' : 'warn'}>{one.severity}</Badge>,
+    cell: (one) => <Severity of={one} />,
   },
   {
     name: 'text',

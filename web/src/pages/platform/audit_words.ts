@@ -22,6 +22,9 @@ const ACTS: Record<string, string> = {
   job_type_moved: 'Moved the job type {} to another pool',
   lift_quarantine: 'Lifted the quarantine of {}',
   drain_worker: 'Asked the worker {} to drain',
+  set_autoscale: 'Set the autoscaling of the pool {}',
+  override_autoscale: 'Overrode the autoscaling of the pool {}',
+  end_autoscale_override: 'Ended the override of the pool {}',
   rotate_key: 'Made a new key in place of an old one',
   sign_in: 'Signed in to the dashboard',
   put_schedule: 'Set the schedule {}',
@@ -51,6 +54,7 @@ const OF_FIELDS: Record<string, (entry: AuditEntry) => string> = {
     `Made the ${text(after['scope'])} key ${text(after['name']) || subject}${after['tenant'] ? ` for ${text(after['tenant'])}` : ''}`,
   revoke_key: ({ before, subject }) => `Revoked the key ${text(before['name']) || subject}`,
   add_price: ({ subject }) => (subject === '*' ? 'Added a price for every pool' : `Added a price for the pool ${subject}`),
+  add_mark: ({ after, subject }) => `Marked on the charts (${subject}): ${text(after['text'])}`,
   pause: ({ subject }) => `Paused jobs ${paused(subject)}`,
   resume: ({ subject }) => `Resumed jobs ${paused(subject)}`,
 };
@@ -62,6 +66,7 @@ const SAID: Record<string, readonly string[]> = {
   rotate_key: ['id'],
   sign_in: ['lasts'],
   put_schedule: ['overlap', 'catch_up', 'payload_bytes'], // numbers of the store
+  add_mark: ['text'],
   pause: ['paused'],
   resume: ['paused'],
   add_price: ['pool'],

@@ -27,6 +27,9 @@ const BENDS = new Set([
   'resume_tenant',
   'drain_worker',
   'lift_quarantine',
+  'set_autoscale',
+  'override_autoscale',
+  'end_autoscale_override',
 ]);
 
 const KINDS: Record<ChartMark['kind'], [Tone, string]> = {

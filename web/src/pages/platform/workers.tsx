@@ -28,15 +28,13 @@ import { useQuery } from '../../router';
 import { useMay } from '../../session';
 import type { Worker } from '../../types';
 
-const SILENT_SECONDS = 15; // workers speak every few seconds
-
 function total(slots: Record<string, number>): number {
   return Object.values(slots).reduce((sum, n) => sum + n, 0);
 }
 
 function State({ worker }: { worker: Worker }): JSX.Element {
   if (worker.draining) return <Badge tone="info">Draining</Badge>;
-  if (worker.silent_seconds > SILENT_SECONDS) return <Badge tone="warn">Silent</Badge>;
+  if (worker.silent) return <Badge tone="warn">Silent</Badge>;
   return <Badge tone="ok">Live</Badge>;
 }
 
@@ -116,7 +114,7 @@ export function WorkersPage(): JSX.Element {
                 columns={columns(mayDrain, setDraining)}
                 rowKey={(worker) => worker.life}
                 onRow={setShown}
-                tone={(worker) => (worker.silent_seconds > SILENT_SECONDS ? 'warn' : undefined)}
+                tone={(worker) => (worker.silent ? 'warn' : undefined)}
                 empty={all.length === 0 ? <None /> : <Empty title="No worker fits your search" />}
               />
             </Card>
