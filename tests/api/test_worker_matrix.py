@@ -86,7 +86,9 @@ async def report_a_failure(world: World, what: str) -> str:
 
 async def report_that_starts_jobs(world: World, what: str) -> str:
     at_ms = time.time_ns() // 1_000_000 + 1000
-    said = report_of(world, what, follow_ups={"at_ms": at_ms, "jobs": [{"type": "never.run"}]})
+    trace = f"00-{'ab' * 16}-{'cd' * 8}-01"
+    started = {"at_ms": at_ms, "jobs": [{"type": "never.run"}], "traceparent": trace}
+    said = report_of(world, what, follow_ups=started)
     return await told(world.caller, said["n"], await world.caller.post(reports=[said]))
 
 
@@ -199,7 +201,7 @@ EXCHANGE: dict[str, Row] = {
         },
     ),
     "a report that starts jobs": Row(
-        "Report.follow_ups FollowUps.at_ms FollowUps.jobs",
+        "Report.follow_ups FollowUps.at_ms FollowUps.jobs FollowUps.traceparent",
         report_that_starts_jobs,
         SHUT_OUT | {
             "shared": "refused refused refused refused refused recorded refused recorded",
