@@ -59,7 +59,7 @@ test: setup sandbox schemas  ## Lint, types, import contracts and the whole test
 	$(BIN)/lint-imports
 	@$(BIN)/python -m compileall -q src examples tests
 	@$(BIN)/python -m tests.warm
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 3 --reruns-delay 5 --durations 25
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 1 --reruns 2 --reruns-delay 5 --durations 25
 
 browser: setup  ## The dashboard in a real browser (installs Debian's Chromium where there is none)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
