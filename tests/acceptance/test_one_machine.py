@@ -221,5 +221,5 @@ async def test_a_killed_server_is_replaced_and_a_killed_up_leaves_nothing_behind
     assert machine.postmaster in processes
     assert len(processes) >= 4  # a server, a keeper and its runner, PostgreSQL
     send(up.pid, signal.SIGKILL)
-    await until(lambda: not any(map(is_alive, processes)), 60, "the end of all it started")
+    await until(lambda: not (up.alive or any(map(is_alive, processes))), 60, "the end of all")
     await machine.start()

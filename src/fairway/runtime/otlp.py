@@ -23,9 +23,8 @@ from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
@@ -63,7 +62,7 @@ class Otlp:
         self._looks: OtlpQueue[Look] | None = None
         self.spans: JobSpans | None = None
         if "traces" in options.signals:
-            self.spans = JobSpans(self._provider(), options.sampling)
+            self.spans = JobSpans(self._span_queue().add, self._resource, options.sampling)
         if "metrics" in options.signals and registries:
             exporter = OTLPMetricExporter()
             self._looks = self._queue(
@@ -71,19 +70,14 @@ class Otlp:
             )
         self._tap = self._tap_logs() if "logs" in options.signals else None
 
-    def _provider(self) -> TracerProvider:
+    def _span_queue(self) -> OtlpQueue[ReadableSpan]:
         """Sampled is decided before a span is made; what is made is sent."""
         exporter = OTLPSpanExporter()
 
         def send(spans: Sequence[ReadableSpan]) -> bool:
             return exporter.export(spans) is SpanExportResult.SUCCESS
 
-        queue: OtlpQueue[ReadableSpan] = self._queue("traces", exporter, send)
-        provider = TracerProvider(
-            sampler=ALWAYS_ON, resource=self._resource, shutdown_on_exit=False
-        )
-        provider.add_span_processor(_IntoQueue(queue))
-        return provider
+        return self._queue("traces", exporter, send)
 
     def _tap_logs(self) -> Processor:
         exporter, scope = OTLPLogExporter(), InstrumentationScope("fairway")
@@ -143,12 +137,12 @@ class Otlp:
             exporter.shutdown()
 
 
-class _IntoQueue(SpanProcessor):
-    def __init__(self, queue: OtlpQueue[ReadableSpan]) -> None:
-        self._queue = queue
+class _OurResource(Resource):
+    """The one that all of it is about. The exporter puts spans together by it, span by span, and
+    its own hash is that of all attributes as text."""
 
-    def on_end(self, span: ReadableSpan) -> None:
-        self._queue.add(span)
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def _resource(options: OtlpOptions) -> Resource:
@@ -159,4 +153,5 @@ def _resource(options: OtlpOptions) -> Resource:
         "service.version": version("fairway"),
         "process.pid": os.getpid(),
     }
-    return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
+    found = Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
+    return _OurResource(found.attributes, found.schema_url)

@@ -13,20 +13,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.trace import (
-    NonRecordingSpan,
-    Span,
-    SpanContext,
-    SpanKind,
-    StatusCode,
-    TraceFlags,
-    set_span_in_context,
-)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace.status import Status, StatusCode
 
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
@@ -44,29 +39,66 @@ from fairway.core.tenant import Tenant
 Value: TypeAlias = str | int | float | bool
 TEXT_MAX = 128  # characters of what others name: a kind of error, a worker
 
-SYSTEM = {"messaging.system": "fairway"}
+SYSTEM: dict[str, Value] = {"messaging.system": "fairway"}
+
+_SCOPE = InstrumentationScope("fairway")
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
+
+
+class _Made(NamedTuple):
+    """What is known of a span when it begins."""
+
+    name: str
+    kind: SpanKind
+    context: SpanContext
+    parent: SpanContext | None
+    resource: Resource
+    start_ns: int
 
 
 class JobSpan:
-    """One that is under way. `trace` is what comes below it belongs to."""
+    """One that is under way. `trace` is what comes below it belongs to.
 
-    __slots__ = ("_span", "trace")
+    Made without a tracer: what that looks up for every span (samplers, limits, locks) is known.
+    """
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
-        context = span.get_span_context()
-        self.trace = packed(context.trace_id, context.span_id, is_sampled=True)
+    __slots__ = ("_add", "_facts", "_made", "_status", "trace")
+
+    def __init__(
+        self, made: _Made, facts: dict[str, Value], add: Callable[[ReadableSpan], None]
+    ) -> None:
+        self._made = made
+        self._facts = facts
+        self._status = _UNSET
+        self._add = add
+        self.trace = packed(made.context.trace_id, made.context.span_id, is_sampled=True)
 
     def say(self, facts: Mapping[str, Value]) -> None:
-        self._span.set_attributes({name: _short(value) for name, value in facts.items()})
+        for name, value in facts.items():
+            self._facts[name] = _short(value)
 
     def fail(self, kind: str) -> None:
         """`kind` is of a few: a failure class, a problem's code, a status."""
-        self._span.set_attribute("error.type", _short(kind))
-        self._span.set_status(StatusCode.ERROR)
+        self._facts["error.type"] = _short(kind)
+        self._status = _ERROR
 
     def end(self) -> None:
-        self._span.end()
+        made = self._made
+        self._add(
+            ReadableSpan(
+                made.name,
+                made.context,
+                made.parent,
+                made.resource,
+                self._facts,
+                kind=made.kind,
+                status=self._status,
+                start_time=made.start_ns,
+                end_time=time.time_ns(),
+                instrumentation_scope=_SCOPE,
+            )
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -83,8 +115,12 @@ class JobSpan:
 
 
 class JobSpans:
-    def __init__(self, provider: TracerProvider, sampling: Sampling) -> None:
-        self._tracer = provider.get_tracer("fairway")
+    def __init__(
+        self, add: Callable[[ReadableSpan], None], resource: Resource, sampling: Sampling
+    ) -> None:
+        """`add` is given each span as it ends, on any thread, and takes no time."""
+        self._add = add
+        self._resource = resource
         self._sampler = TraceSampler(sampling)
 
     def sends(
@@ -93,6 +129,12 @@ class JobSpans:
         """A job is accepted: which trace it keeps, and its span, if it is to have any."""
         if not self._sampler.wants(parent, random.random()):
             return None if parent is None else unsampled(parent), None
+        return self.begins(parent, tenant, job_type)
+
+    def begins(
+        self, parent: bytes | None, tenant: Tenant, job_type: str
+    ) -> tuple[bytes | None, JobSpan | None]:
+        """The same, for one that is wanted, if there is room for it."""
         if not self._sampler.has_room(tenant.id, time.monotonic_ns() // 1000):
             return None if parent is None else unsampled(parent), None
         span = self._begin(
@@ -108,6 +150,10 @@ class JobSpans:
         )
         return span.trace, span
 
+    def sent_alone(self, count: int) -> list[int]:
+        """Which of so many jobs without a trace begin one: places, drawn without a look at each."""
+        return self._sampler.places(count, random.random)
+
     def keeps(self, trace: bytes, tenant: TenantId) -> bytes:
         """What a job keeps of its trace that comes in by another way than alone: one of many of a
         flow, or what a run starts. It may be sampled if the trace is, and there is room for it."""
@@ -116,7 +162,7 @@ class JobSpans:
         return trace if is_taken else unsampled(trace)
 
     def granted(self, jobs: Iterable[QueuedJob], pool: str, worker: str, now_ms: int) -> None:
-        """Leases of these are on their way; of most of them nobody wants to know."""
+        """Leases of these are on their way; each belongs to a trace."""
         for job in jobs:
             if job.trace is None or not is_sampled(job.trace):
                 continue
@@ -159,21 +205,15 @@ class JobSpans:
         facts: Mapping[str, Value],
         start_ns: int | None = None,
     ) -> JobSpan:
-        within = None
-        if parent is not None:
-            within = SpanContext(
-                trace_id_of(parent), span_id_of(parent), True, TraceFlags(TraceFlags.SAMPLED)
-            )
-        said = {key: _short(value) for key, value in {**SYSTEM, **facts}.items()}
-        # Never the context of whoever calls: a job's trace is the job's alone.
-        below = NonRecordingSpan(within) if within is not None else _NOBODY
-        context = set_span_in_context(below)
-        return JobSpan(
-            self._tracer.start_span(name, context, kind, attributes=said, start_time=start_ns)
+        above = (
+            None if parent is None else SpanContext(trace_id_of(parent), span_id_of(parent), True)
         )
-
-
-_NOBODY = NonRecordingSpan(SpanContext(0, 0, False))
+        trace_id = random.getrandbits(128) or 1 if above is None else above.trace_id
+        context = SpanContext(trace_id, random.getrandbits(64) or 1, False, _SAMPLED)
+        began_ns = time.time_ns() if start_ns is None else start_ns
+        said = {key: _short(value) for key, value in facts.items()}
+        made = _Made(name, kind, context, above, self._resource, began_ns)
+        return JobSpan(made, SYSTEM | said, self._add)
 
 
 def _short(value: Value) -> Value:

@@ -127,8 +127,26 @@ async def _insert_traced(connection: Connection, shard: ShardId, jobs: Sequence[
         await execute(connection, _SQL["insert_traced_jobs"], shard=shard, **values)
         return
     queued = State.QUEUED.value
-    records = [(shard, queued, *_values_of(job), job.trace) for job in jobs]
-    await connection.copy_records_to_table("jobs", columns=(*_COLUMNS, "trace"), records=records)
+    await connection.copy_records_to_table(
+        "jobs",
+        columns=(*_COLUMNS, "trace"),
+        records=[
+            (
+                shard,
+                queued,
+                job.id,
+                job.tenant,
+                job.type,
+                job.pool,
+                job.priority,
+                job.lane,
+                job.timeout_ms,
+                job.payload,
+                job.trace,
+            )
+            for job in jobs
+        ],
+    )
 
 
 def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,15 @@ def test_one_who_asks_for_all_leaves_others_theirs() -> None:
     sampler = TraceSampler(Sampling(0.0, per_second=8))
     assert sum(sampler.takes(SAMPLED, ONE, 0.5, 0) for _ in range(100)) == 2
     assert sampler.takes(SAMPLED, OTHER, 0.5, 0)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.01, 0.3, 1.0]), st.integers(0, 300))
+def test_places_are_drawn_as_if_each_had_been_asked(seed: int, ratio: float, count: int) -> None:
+    """In order, each once, and as many as the ratio says, whatever the size of a batch."""
+    sampler, dice = TraceSampler(Sampling(ratio)), random.Random(seed)
+    found = sampler.places(count, dice.random)
+    assert found == sorted(set(found))
+    assert all(0 <= place < count for place in found)
+    drawn = sum(len(sampler.places(25, dice.random)) for _ in range(2000))
+    expected = 50_000 * ratio
+    assert abs(drawn - expected) <= 6 * (expected * (1 - ratio)) ** 0.5

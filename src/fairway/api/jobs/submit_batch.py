@@ -188,8 +188,12 @@ class SubmitBatch:
         spans: dict[int, JobSpan] = {}
         if self._spans is None:
             return good, spans
-        for place, new in enumerate(good):
-            trace, span = self._spans.sends(new.trace, tenant, new.type)
+        within = [place for place, new in enumerate(good) if new.trace is not None]
+        alone = [n for n in self._spans.sent_alone(len(good)) if good[n].trace is None]
+        for place in within + alone:
+            new = good[place]
+            begin = self._spans.sends if new.trace is not None else self._spans.begins
+            trace, span = begin(new.trace, tenant, new.type)
             if span is not None:
                 spans[place] = span
             if trace is not new.trace:

@@ -7,6 +7,8 @@ on every request costs others neither time nor their own traces.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import log
 from typing import NamedTuple
 
 from fairway.core.backpressure.rate_limit import Bucket
@@ -36,6 +38,22 @@ class TraceSampler:
         if parent is None or not self._sampling.follows_parents:
             return chance < self._sampling.ratio
         return is_sampled(parent)
+
+    def places(self, count: int, chance: Callable[[], float]) -> list[int]:
+        """As `wants` for so many jobs without a trace: how many are passed over until the next one
+        is drawn at once, so that those that are not wanted cost nothing."""
+        ratio = self._sampling.ratio
+        if ratio >= 1:
+            return list(range(count))
+        if ratio <= 0:
+            return []
+        found: list[int] = []
+        place, rest = -1, log(1 - ratio)
+        while True:
+            place += 1 + int(log(1 - chance()) / rest)
+            if place >= count:
+                return found
+            found.append(place)
 
     def has_room(self, tenant: TenantId, now_us: int) -> bool:
         most = self._sampling.per_second

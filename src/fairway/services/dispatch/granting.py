@@ -194,7 +194,8 @@ class Granting:
         unix_ms = self._clock.unix_ms()
         tell_started(self._metrics, pool, new, unix_ms)
         if self._spans is not None:
-            self._spans.granted([lease.job for lease in new], pool.name, session.worker, unix_ms)
+            traced = [lease.job for lease in new if lease.job.trace is not None]
+            self._spans.granted(traced, pool.name, session.worker, unix_ms)
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""

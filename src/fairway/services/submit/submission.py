@@ -119,13 +119,15 @@ class Submissions:
         if not is_admitted:
             self.admit(tenant, len(wanted))
         names, is_special, is_known = self._directory.names, tenant.job_events, True
+        has_traces = False
         types, shared = names.ids, names.shared
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
                 is_known = False
             if new.id or new.wish or new.idempotency_key or new.marks or new.limits or new.unique:
                 is_special = True
-            is_special = is_special or new.trace is not None
+            if new.trace is not None:
+                has_traces = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
@@ -150,6 +152,8 @@ class Submissions:
         ]
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         one = Submission(jobs, None, verdicts, payload_bytes(jobs))
+        if has_traces:
+            one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
             one = self._special(one, wanted, tenant)
         self._group(shard, is_heavy(len(jobs), one.payload_bytes)).add(one)
@@ -158,20 +162,17 @@ class Submissions:
 
     def _special(self, one: Submission, wanted: Sequence[NewJob], tenant: Tenant) -> Submission:
         """The same, with what its jobs want besides to run."""
-        jobs, scheduled, has_traces = one.jobs, None, any(new.trace for new in wanted)
+        jobs, scheduled = one.jobs, None
         if any(new.wish for new in wanted):
             jobs, scheduled = self._timed(jobs, wanted)
         if any(new.limits for new in wanted):
             jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
-        if has_traces:
-            jobs = traced(jobs, wanted)
         return one._replace(
             jobs=jobs,
             claims=claims_of(jobs, wanted),
             scheduled=scheduled,
             marks=marks_of(jobs, wanted, is_heard_of=tenant.job_events),
             unique=unique_wishes(jobs, wanted),
-            is_traced=has_traces,
         )
 
     def _timed(

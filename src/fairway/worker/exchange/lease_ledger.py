@@ -81,7 +81,7 @@ class LeaseLedger:
             is_met = job in running or job in reported or job in done or job in before
             if is_met and self._is_known(lease):
                 continue
-            if self._spans is not None:
+            if lease.traceparent is not None and self._spans is not None:
                 lease = self._spans.begun(lease)
             running[job] = lease
             new.append(lease)
