@@ -14,6 +14,7 @@ from fairway.core.ids import (
     SHARDS_MAX,
     ShardId,
     TenantId,
+    ids_from,
     lowest_id_at,
     make_job_id,
     make_job_ids,
@@ -82,6 +83,8 @@ def test_many_at_once_are_as_if_made_one_by_one(
     for job in ids:
         assert parse_job_id(job) == job
         assert (shard_of(job), unix_ms_of(job)) == (shard, ms)
+    if ids:  # the first and the number tell all of them
+        assert ids_from(ids[0], count) == ids
 
 
 @given(st.text(max_size=40))

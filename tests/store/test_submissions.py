@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 from tests.store.rows import SHARD, add_job, add_jobs, is_blocked, look, new_job
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import JobId, TenantId
+from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.store.connections.database import Connection
 from fairway.store.submissions import (
@@ -75,7 +76,7 @@ async def test_jobs_are_written_with_the_keys_that_they_have_taken(connection: C
     claims = [KeyClaim(TenantId(1), f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
     before = KeyClaim(TenantId(1), "k1", b"body", new_job().id)
     assert await claim_keys(connection, SHARD, [before]) == {}
-    taken = await claim_and_insert(connection, SHARD, claims[::-1], jobs)
+    taken = await claim_and_insert(connection, SHARD, claims[::-1], by_itself(jobs))
     assert taken == {(1, "k1"): KeyHolder(b"body", before.job)}
     assert await ids_of(connection) == {job.id for job in jobs} - {jobs[1].id}
 
@@ -84,8 +85,8 @@ async def test_a_second_try_finds_what_the_first_has_written(connection: Connect
     """Its answer was lost on the way: nothing is written twice, and its keys name its jobs."""
     jobs = [new_job() for _ in range(3)]
     claims = [KeyClaim(TenantId(1), f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
-    assert await claim_and_insert(connection, SHARD, claims, jobs) == {}
-    again = await claim_and_insert(connection, SHARD, claims, jobs)
+    assert await claim_and_insert(connection, SHARD, claims, by_itself(jobs)) == {}
+    again = await claim_and_insert(connection, SHARD, claims, by_itself(jobs))
     assert {holder.job for holder in again.values()} == {job.id for job in jobs}
     assert await ids_of(connection) == {job.id for job in jobs}
 
@@ -96,12 +97,31 @@ async def test_of_two_that_write_at_once_one_does(
     ours, theirs = new_job(), new_job()
     async with connection.transaction():
         claims = [KeyClaim(TenantId(1), "k", b"body", ours.id)]
-        assert await claim_and_insert(connection, SHARD, claims, [ours]) == {}
+        assert await claim_and_insert(connection, SHARD, claims, by_itself([ours])) == {}
         claims = [KeyClaim(TenantId(1), "k", b"body", theirs.id)]
-        late = asyncio.create_task(claim_and_insert(other_connection, SHARD, claims, [theirs]))
+        writing = claim_and_insert(other_connection, SHARD, claims, by_itself([theirs]))
+        late = asyncio.create_task(writing)
         assert await is_blocked(connection, other_connection)
     assert await late == {(1, "k"): KeyHolder(b"body", ours.id)}
     assert await ids_of(connection) == {ours.id}
+
+
+async def test_jobs_behind_one_key_are_written_together_or_not_at_all(
+    connection: Connection,
+) -> None:
+    first, second = [[new_job() for _ in range(3)] for _ in range(2)]
+    alone = new_job()
+    for jobs, others in ((first, [alone]), (second, [])):
+        key = [KeyClaim(TenantId(1), "batch", b"body", jobs[0].id)]
+        behind = [(job, jobs[0].id) for job in jobs] + [(job, None) for job in others]
+        taken = await claim_and_insert(connection, SHARD, key, behind)
+    assert taken == {(1, "batch"): KeyHolder(b"body", first[0].id)}
+    assert await ids_of(connection) == {job.id for job in [*first, alone]}
+
+
+def by_itself(jobs: list[QueuedJob]) -> list[tuple[QueuedJob, JobId | None]]:
+    """Each has a key of its own."""
+    return [(job, job.id) for job in jobs]
 
 
 async def ids_of(connection: Connection) -> set[str]:

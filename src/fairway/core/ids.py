@@ -60,6 +60,13 @@ def make_job_id(shard: ShardId, unix_ms: int, counter: int, random: int) -> JobI
     return make_job_ids(shard, unix_ms, counter, random, 1)[0]
 
 
+def ids_from(first: JobId, count: int) -> list[JobId]:
+    """The ids that `make_job_ids` made together, so many, of which this is the first."""
+    head, start = first[:19], int(first[19:23] + first[24:], 16)
+    tails = [f"{start + (n << RANDOM_BITS):016x}" for n in range(count)]
+    return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]
+
+
 def parse_job_id(text: str) -> JobId | None:
     """The id in canonical form, or None when the text is no job id of ours."""
     lowered = text.lower()

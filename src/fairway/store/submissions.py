@@ -25,7 +25,7 @@ from fairway.store.sql import load
 _SQL = load("submissions.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
-FEW_KEYS = 64  # up to here one statement for keys and jobs is cheaper than a transaction of two
+FEW_KEYED_JOBS = 64  # up to here one statement with their keys is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
 #: Of a job, as its columns and its fields are called.
@@ -202,12 +202,17 @@ async def claim_and_insert(
     connection: Connection,
     shard: ShardId,
     claims: Sequence[KeyClaim],
-    jobs: Sequence[QueuedJob],
+    claimed: Sequence[tuple[QueuedJob, JobId | None]],
     *,
     traced: bool = False,
 ) -> dict[tuple[TenantId, str], KeyHolder]:
-    """Write a few jobs that are due, but none whose key is taken; answers who holds those keys."""
+    """Write a few jobs that are due, but none whose key is taken; answers who holds those keys.
+
+    With each job comes the one whose claim must be won for it; None: it has no key.
+    """
+    jobs = [job for job, _ in claimed]
     values = {"shard": shard, **_wanted(claims), **_columns(jobs)}
+    values["claimed_by"] = arrays.ids([claim or "NULL" for _, claim in claimed])
     if traced:
         values["traces"] = _traces(jobs)
         won = await fetch(connection, _SQL["claim_and_insert_traced"], **values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -68,9 +69,35 @@ async def test_a_resent_batch_makes_no_doubles(tenant: httpx2.AsyncClient) -> No
     assert again.headers["idempotent-replayed"] == "true"
     assert await count(tenant) == 2
     changed = {"jobs": [JOB, JOB, JOB]}
-    mixed = await tenant.post("/v1/jobs/batch", json=changed, headers=headers)
-    assert [item["status"] for item in mixed.json()["items"]] == [202, 202, 422]
-    assert "idempotent-replayed" not in mixed.headers
+    other = await tenant.post("/v1/jobs/batch", json=changed, headers=headers)
+    problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    assert await count(tenant) == 2
+
+
+@pytest.mark.parametrize("size", [1, 50, 200])
+async def test_of_a_batch_that_comes_several_times_at_once_one_is_made(
+    tenant: httpx2.AsyncClient, size: int
+) -> None:
+    batch, headers = {"jobs": [JOB] * size}, {"idempotency-key": "at once"}
+    calls = [tenant.post("/v1/jobs/batch", json=batch, headers=headers) for _ in range(4)]
+    replies = await asyncio.gather(*calls)
+    assert len({reply.text for reply in replies}) == 1
+    assert sum("idempotent-replayed" in reply.headers for reply in replies) == 3
+    listed = await tenant.get("/v1/jobs")
+    ids = [item["id"] for item in replies[0].json()["items"]]
+    assert [job["id"] for job in listed.json()["jobs"]] == ids[::-1][:50]
+
+
+async def test_jobs_of_a_batch_that_can_fail_alone_have_keys_by_place(
+    tenant: httpx2.AsyncClient,
+) -> None:
+    only = {**JOB, "unique": {"key": "one"}}
+    batch, headers = {"jobs": [only, only, JOB]}, {"idempotency-key": "mixed"}
+    first = await tenant.post("/v1/jobs/batch", json=batch, headers=headers)
+    again = await tenant.post("/v1/jobs/batch", json=batch, headers=headers)
+    ids = [item.get("id") for item in first.json()["items"]]
+    assert [item.get("id") for item in again.json()["items"]] == ids
+    assert await count(tenant) == 2
 
 
 async def test_a_batch_and_a_job_do_not_share_keys(tenant: httpx2.AsyncClient) -> None:

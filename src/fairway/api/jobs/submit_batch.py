@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -47,7 +48,7 @@ from fairway.core.insight.trace_context import trace_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.principal import Principal
-from fairway.services.submit.submission_group import Accepted, NewJob, Verdict
+from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
 from fairway.wire import messages
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.payload import (
@@ -107,7 +108,8 @@ class SubmitBatch:
     others out, and pointers in its problem are relative to it. A limit of the tenant's, or a
     server that sheds load, refuses the whole batch.
 
-    An `Idempotency-Key` covers every job by its place: sent again, the batch makes no doubles. With
+    An `Idempotency-Key` covers the batch as it is: sent again, it makes no doubles; another batch
+    under the same key is refused whole (`IDEMPOTENCY_KEY_REUSED`). With
     `idempotency_keys` each job has its own, the same as if it came alone: sent again in another
     batch, or by itself, it makes no double either.
 
@@ -126,14 +128,14 @@ class SubmitBatch:
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            body, wanted = await self._read(scope, receive, tenant)
+            body, batch = await self._read(scope, receive, tenant)
             shard = shard_for_tenant(tenant.id, self._platform.cluster.shard_count)
-            if self._relay.is_elsewhere(shard) and replaces_others(_good(wanted)):
+            if self._relay.is_elsewhere(shard) and replaces_others(_good(batch.wanted)):
                 await self._relay.pass_on(scope, body, send, shard=shard)
                 return
             del body  # what it asks for may wait for long
             self._platform.revocation.check(key_id)  # the body may have been long on its way
-            await self._submit(scope, send, (key_id, tenant), wanted)
+            await self._submit(scope, send, (key_id, tenant), batch)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
             if isinstance(error, InvalidRequest):
@@ -142,7 +144,7 @@ class SubmitBatch:
 
     async def _read(
         self, scope: Scope, receive: Receive, tenant: Tenant
-    ) -> tuple[bytes, list[Wanted]]:
+    ) -> tuple[bytes, Understood]:
         of_all = BatchHeaders(idempotency_key(scope), trace_header(scope))
         counted = (self._platform.bodies.requests, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
@@ -154,9 +156,9 @@ class SubmitBatch:
         return body, await self._platform.heavy.run(tenant.id, look, len(body))
 
     async def _submit(
-        self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
+        self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], batch: Understood
     ) -> None:
-        _, tenant = asked_by
+        (_, tenant), (wanted, whole) = asked_by, batch
         good, spans = self._begun(tenant, _good(wanted))
         inline_max = self._platform.settings.inline_bytes_max
         with ExitStack() as under_way:
@@ -165,7 +167,7 @@ class SubmitBatch:
             if any(len(new.payload) > inline_max or new.upload is not None for new in good):
                 answers = await submit_large(self._platform, asked_by, good, self._schemas)
             else:
-                answers = await self._platform.submissions.submit(tenant, good) if good else []
+                answers = await self._submit_together(tenant, good, whole)
             for place, span in spans.items():
                 _tell(span, answers[place])
         if len(good) < len(wanted):
@@ -179,9 +181,19 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        if good and good[0].idempotency_key and _all_replayed(answers):
+        if (whole or (good and good[0].idempotency_key)) and _all_replayed(answers):
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
+
+    async def _submit_together(
+        self, tenant: Tenant, good: list[NewJob], whole: WholeKey | None
+    ) -> list[Verdict]:
+        if not good:
+            return []
+        answers = await self._platform.submissions.submit(tenant, good, whole=whole)
+        if whole is not None and isinstance(answers[0], FairwayError):
+            raise answers[0]  # of the key: none of them was made
+        return answers
 
     def _begun(self, tenant: Tenant, good: list[NewJob]) -> tuple[list[NewJob], dict[int, JobSpan]]:
         """The same jobs with the traces that they keep; and spans by place, of the few with one."""
@@ -202,7 +214,7 @@ class SubmitBatch:
 
     async def _understand_in_parts(
         self, tenant: Tenant, body: bytes, of_all: BatchHeaders, *, plain: bool
-    ) -> list[Wanted]:
+    ) -> Understood:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts, keys, traces = _items(body, of_all)
@@ -215,14 +227,38 @@ class SubmitBatch:
             part = slice(start, start + PART_ITEMS)
             found += map(understand, texts[part], own_keys[part], own_traces[part])
             await work.let_others()
-        return found
+        return self._with_key(body, texts, found, None if keys else of_all.key)
 
-    def _understand(self, body: bytes, of_all: BatchHeaders) -> list[Wanted]:
+    def _understand(self, body: bytes, of_all: BatchHeaders) -> Understood:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts, keys, traces = _items(body, of_all)
         understand = self._reader(plain=False)
-        return list(map(understand, texts, keys or repeat(None), traces or repeat(None)))
+        found = list(map(understand, texts, keys or repeat(None), traces or repeat(None)))
+        return self._with_key(body, texts, found, None if keys else of_all.key)
+
+    def _with_key(
+        self, body: bytes, texts: list[msgspec.Raw], found: list[Wanted], key: str | None
+    ) -> Understood:
+        """The key of the batch is one for all of it: a row, however many jobs it has.
+
+        Where jobs can have different fates (one is not the only one of its kind, one's upload is
+        not there), each has a key by its place. Which of the two it is the batch itself says: sent
+        again, it is the same. No other key is in the way: none can hold the separator.
+        """
+        if key is None:
+            return Understood(found, None)
+        good, inline_max = _good(found), self._platform.settings.inline_bytes_max
+        if any(one.unique or one.upload or len(one.payload) > inline_max for one in good):
+            keyed: list[Wanted] = [
+                _keyed(new, text, f"{key}\x1f{place}") if isinstance(new, NewJob) else new
+                for place, (new, text) in enumerate(zip(found, texts, strict=True))
+            ]
+            return Understood(keyed, None)
+        if len(good) < len(found):  # others that are refused make it another batch
+            refused = [n for n, one in enumerate(found) if isinstance(one, FairwayError)]
+            body += str(refused).encode()
+        return Understood(found, WholeKey(f"{key}\x1f", hashlib.sha256(body).digest()))
 
     def _reader(self, *, plain: bool) -> Callable[[msgspec.Raw, str | None, bytes | None], Wanted]:
         """Each item as a job, or as what is wrong with it; by its text, its key and its trace."""
@@ -270,6 +306,13 @@ class BatchHeaders(NamedTuple):
     trace: bytes | None
 
 
+class Understood(NamedTuple):
+    """A batch: each item, and the key that all of them have together."""
+
+    wanted: list[Wanted]
+    whole: WholeKey | None
+
+
 class BatchItems(NamedTuple):
     texts: list[msgspec.Raw]
     keys: list[str] | None
@@ -277,7 +320,7 @@ class BatchItems(NamedTuple):
 
 
 def _items(body: bytes, of_all: BatchHeaders) -> BatchItems:
-    """The jobs' texts; the key of each, and the trace, if they have any."""
+    """The jobs' texts; each one's own key, and the trace, if they have any."""
     try:
         batch = messages.decode_batch(body)
     except UNDECODABLE as error:
@@ -290,11 +333,7 @@ def _items(body: bytes, of_all: BatchHeaders) -> BatchItems:
     traces = _traces(batch.traceparents, len(texts), of_all.trace)
     if batch.idempotency_keys is not None:
         return BatchItems(texts, _own_keys(batch.idempotency_keys, len(texts), of_all.key), traces)
-    if of_all.key is None:
-        return BatchItems(texts, None, traces)
-    # By place. The separator is no character that a key can hold: no other key is in the way.
-    keys = [f"{of_all.key}\x1f{place}" for place in range(len(texts))]
-    return BatchItems(texts, keys, traces)
+    return BatchItems(texts, None, traces)
 
 
 def _traces(texts: list[str] | None, jobs: int, of_all: bytes | None) -> list[bytes | None] | None:

@@ -33,6 +33,7 @@ from fairway.services.submit.submission_group import (
     NewJob,
     Submission,
     Verdict,
+    WholeKey,
     Written,
     claims_of,
     dedup_claims,
@@ -51,12 +52,13 @@ from fairway.services.submit.submission_group import (
     traced,
     unique_wishes,
     verdicts_of,
+    with_claims,
 )
 from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
 from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.submissions import KeyHolder
+from fairway.store.submissions import KeyClaim, KeyHolder
 
 
 class SubmissionPorts(NamedTuple):
@@ -113,9 +115,17 @@ class Submissions:
         return waiting
 
     async def submit(
-        self, tenant: Tenant, wanted: Sequence[NewJob], *, is_admitted: bool = False
+        self,
+        tenant: Tenant,
+        wanted: Sequence[NewJob],
+        *,
+        is_admitted: bool = False,
+        whole: WholeKey | None = None,
     ) -> list[Verdict]:
-        """One verdict a job, in order. What is accepted is on disk."""
+        """One verdict a job, in order. What is accepted is on disk.
+
+        With a key for the `whole`, no job has one of its own, an id, or others to be unique among.
+        """
         if not is_admitted:
             self.admit(tenant, len(wanted))
         names, is_special, is_known = self._directory.names, tenant.job_events, True
@@ -151,7 +161,8 @@ class Submissions:
             for id_, new in zip(ids, wanted, strict=True)
         ]
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
-        one = Submission(jobs, None, verdicts, payload_bytes(jobs))
+        claim = whole and KeyClaim(tenant.id, whole.key, whole.body_hash, ids[0])
+        one = Submission(jobs, None, verdicts, payload_bytes(jobs), whole=claim)
         if has_traces:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
@@ -252,10 +263,9 @@ class Submissions:
                 async with connection.transaction():
                     written = await self._unique.write(connection, shard, group, claims)
                 taken = written.holders
-            elif is_plain and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
-                jobs = jobs_to_write(group, claims, {})
+            elif is_plain and is_all_keyed(group) and _jobs_of(group) <= store.FEW_KEYED_JOBS:
                 taken = await store.claim_and_insert(
-                    connection, shard, [*claims.values()], jobs, traced=with_traces
+                    connection, shard, [*claims.values()], [*with_claims(group)], traced=with_traces
                 )
             else:
                 async with connection.transaction():
@@ -281,7 +291,7 @@ class Submissions:
                 for submission, verdicts in zip(group, answers, strict=True)
             ]
         for submission, verdicts in zip(group, answers, strict=True):
-            is_whole = submission.claims is None and submission.unique is None
+            is_whole = not (submission.claims or submission.unique or submission.whole)
             but = written.superseded
             fresh += submission.jobs if is_whole else made_by(submission, verdicts, but)
         try:  # workers first: their one reply starts all of these jobs
@@ -326,3 +336,7 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
+
+
+def _jobs_of(group: list[Submission]) -> int:
+    return sum(len(one.jobs) for one in group)

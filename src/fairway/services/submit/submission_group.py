@@ -7,7 +7,7 @@ verdict each job has. The commit itself is in `submission.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
-from fairway.core.ids import JobId, PoolId, TenantId
+from fairway.core.ids import JobId, PoolId, TenantId, ids_from
 from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
@@ -61,6 +61,13 @@ class Accepted(NamedTuple):
 Verdict = Accepted | FairwayError
 
 
+class WholeKey(NamedTuple):
+    """The key of a batch, and the hash of all that it says."""
+
+    key: str
+    body_hash: bytes
+
+
 class Submission(NamedTuple):
     jobs: list[QueuedJob]
     claims: list[KeyClaim | None] | None
@@ -70,6 +77,7 @@ class Submission(NamedTuple):
     marks: dict[str, JobMarks] | None = None  # of those that have any
     unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
     is_traced: bool = False  # some of its jobs belong to a trace
+    whole: KeyClaim | None = None  # one key for all: they are written together or not at all
 
 
 class Written(NamedTuple):
@@ -163,7 +171,7 @@ def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim
     """Of several jobs with one key in the same group, the first speaks for all."""
     first: dict[tuple[TenantId, str], KeyClaim] = {}
     for submission in group:
-        for claim in submission.claims or ():
+        for claim in submission.claims or (submission.whole,):
             if claim is not None:
                 first.setdefault((claim.tenant, claim.key), claim)
     return first
@@ -171,7 +179,10 @@ def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim
 
 def is_all_keyed(group: list[Submission]) -> bool:
     """Whether a second try finds all that a first one wrote, so that nothing is written twice."""
-    return all(item.claims is not None and None not in item.claims for item in group)
+    return all(
+        item.whole is not None or (item.claims is not None and None not in item.claims)
+        for item in group
+    )
 
 
 def jobs_to_write(
@@ -180,13 +191,22 @@ def jobs_to_write(
     taken: dict[tuple[TenantId, str], KeyHolder],
 ) -> list[QueuedJob]:
     """Jobs to write: those without a key, and those whose claim was the first of all."""
-    speakers = {claim.job for key, claim in claims.items() if key not in taken}
+    winners = {claim.job for key, claim in claims.items() if key not in taken}
     return [
-        job
-        for item in group
-        for job, claim in zip(item.jobs, item.claims or repeat(None), strict=False)
-        if claim is None or job.id in speakers
+        job for job, claimed_by in with_claims(group) if claimed_by is None or claimed_by in winners
     ]
+
+
+def with_claims(group: list[Submission]) -> Iterator[tuple[QueuedJob, JobId | None]]:
+    """Each job, and the one that must have won its key for it to be written; None: it has none."""
+    for item in group:
+        if item.whole is not None:
+            yield from zip(item.jobs, repeat(item.whole.job))
+        elif item.claims is None:
+            yield from zip(item.jobs, repeat(None))
+        else:
+            for job, claim in zip(item.jobs, item.claims, strict=True):
+                yield job, None if claim is None else claim.job
 
 
 def unique_wishes(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, UniqueWish] | None:
@@ -252,8 +272,11 @@ _BECAUSE = {
 def verdicts_of(
     submission: Submission, holders: dict[tuple[TenantId, str], KeyHolder]
 ) -> list[Verdict]:
-    if submission.claims is None:
-        verdicts: list[Verdict] = [Accepted(job.id) for job in submission.jobs]
+    verdicts: list[Verdict]
+    if submission.whole is not None:
+        verdicts = _verdicts_of_whole(submission.jobs, submission.whole, holders)
+    elif submission.claims is None:
+        verdicts = [Accepted(job.id) for job in submission.jobs]
     else:
         verdicts = [
             _verdict(job, claim, holders)
@@ -264,6 +287,18 @@ def verdicts_of(
             if job.id in submission.scheduled and isinstance(verdict, Accepted):
                 verdicts[index] = verdict._replace(state="scheduled")
     return verdicts
+
+
+def _verdicts_of_whole(
+    jobs: list[QueuedJob], claim: KeyClaim, holders: dict[tuple[TenantId, str], KeyHolder]
+) -> list[Verdict]:
+    """Of a batch with one key: if it was there before, the ids that were made together then."""
+    first = _verdict(jobs[0], claim, holders)
+    if isinstance(first, FairwayError):
+        return [first] * len(jobs)
+    if not first.replayed:
+        return [Accepted(job.id) for job in jobs]
+    return [Accepted(id_, replayed=True) for id_ in ids_from(first.id, len(jobs))]
 
 
 def _verdict(

@@ -38,7 +38,7 @@ SELECT :shard, new.tenant, 'job.accepted', new.id, new.type, :state, 0, new.pool
 
 -- name: claim_and_insert
 -- A few jobs with keys, in one round trip: each (tenant, key) that is free or past its day is taken, and those jobs
--- are written that have taken theirs or have none. Rows come back only for keys taken.
+-- are written that have taken theirs or have none; several may stand behind one key. Rows come back only for keys taken.
 WITH claimed AS (
     INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
     SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
@@ -52,9 +52,10 @@ WITH claimed AS (
     INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
     SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
     FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
-                :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
-         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
-    WHERE new.id <> ALL (:jobs::uuid[]) OR new.id IN (SELECT claimed.job FROM claimed)
+                :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[],
+                :claimed_by::text::uuid[])
+         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, claimed_by)
+    WHERE new.claimed_by IS NULL OR new.claimed_by IN (SELECT claimed.job FROM claimed)
 )
 SELECT tenant, key FROM claimed
 
@@ -74,9 +75,9 @@ WITH claimed AS (
     SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
     FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
                 :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[],
-                :traces::bytea[])
-         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace)
-    WHERE new.id <> ALL (:jobs::uuid[]) OR new.id IN (SELECT claimed.job FROM claimed)
+                :traces::bytea[], :claimed_by::text::uuid[])
+         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace, claimed_by)
+    WHERE new.claimed_by IS NULL OR new.claimed_by IN (SELECT claimed.job FROM claimed)
 )
 SELECT tenant, key FROM claimed
 
