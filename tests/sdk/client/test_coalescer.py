@@ -90,8 +90,18 @@ async def test_tasks_that_wait_at_the_same_moment_share_a_call(
     handles = await asyncio.gather(*tasks)
     assert [said(server, handle) for handle in handles] == FEW
     assert server.paths() == ["POST /v1/jobs", "POST /v1/jobs/batch"]
+    assert "idempotency_keys" not in server.requests[1].json, "one key for all costs less"
+
+
+async def test_those_with_keys_of_their_own_keep_them(
+    say: Say, server: TinyServer, held: threading.Thread
+) -> None:
+    mine = asyncio.create_task(say.options(idempotency_key="mine").aenqueue("mine"))
+    tasks = [mine, *(await gathered(say, FEW[1:]))]
+    server.let_go()
+    await asyncio.gather(*tasks)
     keys = server.requests[1].json["idempotency_keys"]
-    assert len({*keys}) == len(FEW)
+    assert (keys[0], len({*keys})) == ("mine", len(FEW))
 
 
 async def test_threads_and_loops_share_it_with_them(
@@ -173,7 +183,7 @@ async def test_a_wrong_key_is_told_to_all_at_once(
 
 
 @pytest.mark.parametrize("mood", ["drop", Reply(503, problem("OVERLOADED", 503))])
-async def test_after_a_lost_reply_or_not_now_each_comes_again_with_its_own_key(
+async def test_after_a_lost_reply_or_not_now_they_come_again_and_are_taken_once(
     say: Say, server: TinyServer, held: threading.Thread, mood: Reply | str
 ) -> None:
     server.moods.extend([mood, mood])
@@ -183,6 +193,20 @@ async def test_after_a_lost_reply_or_not_now_each_comes_again_with_its_own_key(
     assert [said(server, handle) for handle in handles] == FEW
     assert len(server.jobs) == len(FEW) + 1
     assert len(server.requests) == 4
+
+
+async def test_a_call_that_may_have_been_heard_is_not_split(
+    say: Say, server: TinyServer, held: threading.Thread
+) -> None:
+    """A limit refuses it, and its first try was taken: in parts they would be taken again."""
+    full = Reply(429, problem("RATE_LIMITED", 429, "full"), {"Retry-After": "0"})
+    server.moods.extend(["drop", full, full])
+    tasks = await gathered(say, FEW)
+    server.let_go()
+    handles = await asyncio.gather(*tasks)
+    assert [said(server, handle) for handle in handles] == FEW
+    assert len(server.jobs) == len(FEW) + 1
+    assert len({one.headers["idempotency-key"] for one in server.requests[1:]}) == 1
 
 
 async def test_a_job_that_is_not_taken_now_comes_again_without_the_others(

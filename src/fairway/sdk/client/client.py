@@ -8,7 +8,6 @@ endpoints; it decides nothing.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -36,6 +35,7 @@ from fairway.sdk.client.job_calls import (
 )
 from fairway.sdk.client.received import decode_children, decode_ends, decode_view
 from fairway.sdk.client.shared_waits import SharedWaits
+from fairway.sdk.client.ticket import new_key
 from fairway.sdk.http.lean_servers import LeanServers
 from fairway.sdk.http.proxies import is_proxied
 from fairway.sdk.http.settings import ClientSettings
@@ -92,23 +92,23 @@ class Client:
 
     async def submit(self, submission: Submission) -> str:
         """In one call with those of others that are handed in at the same moment."""
-        text, key = _shared_text(submission), _key_of(submission)
+        text, key = _shared_text(submission), submission.idempotency_key
         if text is None:
-            return await self._submit_alone(submission, key)
+            return await self._submit_alone(submission)
         try:
             return await self._coalescer.submit(text, key, submission.traceparent)
         except InvalidRequest as error:
-            return await self._submit_uploaded(submission, key, error)
+            return await self._submit_uploaded(submission, error)
 
     def submit_blocking(self, submission: Submission) -> str:
         """The same for a thread, which waits in it."""
-        text, key = _shared_text(submission), _key_of(submission)
+        text, key = _shared_text(submission), submission.idempotency_key
         if text is None or is_driving():
-            return run(self._submit_alone(submission, key))
+            return run(self._submit_alone(submission))
         try:
             return self._coalescer.submit_blocking(text, key, submission.traceparent)
         except InvalidRequest as error:
-            return run(self._submit_uploaded(submission, key, error))
+            return run(self._submit_uploaded(submission, error))
 
     def _calls(self) -> JobCalls:
         return JobCalls(self._asked())
@@ -119,23 +119,22 @@ class Client:
             return transport
         return LeanServers(transport.addresses, transport.headers, self._patience_seconds)
 
-    async def _submit_alone(self, submission: Submission, key: str) -> str:
+    async def _submit_alone(self, submission: Submission) -> str:
         if _must_be_uploaded(submission):
             submission = await self._uploaded(submission)
         try:
-            return await self._submit(submission, key)
+            return await self._submit(submission)
         except InvalidRequest as error:
-            return await self._submit_uploaded(submission, key, error)
+            return await self._submit_uploaded(submission, error)
 
-    async def _submit_uploaded(
-        self, submission: Submission, key: str, refusal: InvalidRequest
-    ) -> str:
+    async def _submit_uploaded(self, submission: Submission, refusal: InvalidRequest) -> str:
         """It was refused: if only for its number of values, there is a place for those."""
         if refusal.code != "TOO_MANY_VALUES" or submission.request.payload_upload:
             raise refusal
-        return await self._submit(await self._uploaded(submission), key)
+        return await self._submit(await self._uploaded(submission))
 
-    async def _submit(self, submission: Submission, key: str) -> str:
+    async def _submit(self, submission: Submission) -> str:
+        key = submission.idempotency_key or new_key()
         headers = job_calls.headers_of(key, submission.traceparent)
         question = job_calls.submission("/v1/jobs", encode(submission.request), headers)
         return decode_accepted(await self._transport.ask(question)).id
@@ -328,10 +327,6 @@ def _shared_text(submission: Submission) -> bytes | None:
         return None
     text = encode(submission.request)
     return text if len(text) <= JOB_BYTES_MAX else None
-
-
-def _key_of(submission: Submission) -> str:
-    return submission.idempotency_key or os.urandom(16).hex()
 
 
 def _must_be_uploaded(submission: Submission) -> bool:

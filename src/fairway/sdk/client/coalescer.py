@@ -1,9 +1,10 @@
 """Jobs that the threads and tasks of a program hand in at the same moment travel in one call.
 
 Callers only leave a ticket and wait. The calls are made on the event loop of `blocking.py`, in a
-thread of its own, so that no caller waits for another's loop or thread. Each job keeps its own
-Idempotency-Key, whichever call it travels in: after a lost reply it is sent again, perhaps in
-other company, and is accepted once. When and how much is sent is decided in `gathering.py`.
+thread of its own, so that no caller waits for another's loop or thread. Whatever was sent once has
+an Idempotency-Key: after a lost reply the call is sent again as it was, and its jobs are accepted
+once. A job whose caller gave it a key goes by that, perhaps in other company. When and how much is
+sent is decided in `gathering.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import NamedTuple
 
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached
 from fairway.sdk.client import blocking, gathering
 from fairway.sdk.client.blocking import Driver
-from fairway.sdk.client.job_calls import Answer, JobCalls
+from fairway.sdk.client.job_calls import Answer, JobCalls, shared_key
 from fairway.sdk.client.ticket import Ticket, wake_all
 from fairway.sdk.http.addresses import Addresses
 from fairway.sdk.http.backoff import pause_seconds
@@ -42,13 +44,13 @@ class Coalescer:
         self._patience_seconds = patience_seconds
         self._line: Line | None = None
 
-    async def submit(self, body: bytes, key: str, traceparent: str | None = None) -> str:
+    async def submit(self, body: bytes, key: str | None, traceparent: str | None = None) -> str:
         loop, ends_at = asyncio.get_running_loop(), time.monotonic() + self._patience_seconds
         ticket = Ticket(body, key, ends_at, loop, traceparent)
         self._own_line().add(ticket)
         return _id_of(await ticket.answered(), self._addresses)
 
-    def submit_blocking(self, body: bytes, key: str, traceparent: str | None = None) -> str:
+    def submit_blocking(self, body: bytes, key: str | None, traceparent: str | None = None) -> str:
         """Not for the thread of `blocking.py`, which would wait for itself."""
         ends_at = time.monotonic() + self._patience_seconds
         ticket = Ticket(body, key, ends_at, traceparent=traceparent)
@@ -67,6 +69,14 @@ class Coalescer:
         if line is None or line.driver is not driver:
             line = self._line = Line(self._addresses, driver, self._open_calls)
         return line
+
+
+class Call(NamedTuple):
+    """Jobs that travel together."""
+
+    tickets: list[Ticket]
+    key: str | None  # one for all of them; None: each has its own
+    is_unsure: bool = False  # a try of it may have been heard: its jobs must not part
 
 
 class Line:
@@ -113,12 +123,15 @@ class Line:
             if len(self._waiting) < self._wanted:
                 break
             if tickets := self._take():
-                task = self._loop.create_task(self._call(tickets))
-                self._calls[task] = tickets
-                task.add_done_callback(self._done)
+                self._begin(Call(tickets, shared_key(tickets)))
         if not self._is_sweep_due and (self._calls or self._waiting):
             self._is_sweep_due = True
             self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _begin(self, call: Call) -> None:
+        task = self._loop.create_task(self._send(call))
+        self._calls[task] = call.tickets
+        task.add_done_callback(self._done)
 
     def _take(self) -> list[Ticket]:
         """The first of those that still wait, as many as make one call."""
@@ -136,18 +149,16 @@ class Line:
 
     # -- one call --------------------------------------------------------------------------------
 
-    async def _call(self, tickets: list[Ticket]) -> None:
+    async def _send(self, call: Call) -> None:
         if self._job_calls is None:
             self._job_calls = self._open_calls()
+        tickets = call.tickets
         left_seconds = max(ticket.ends_at for ticket in tickets) - time.monotonic()
         try:
-            answers = await self._job_calls.send(tickets, left_seconds)
+            answers = await self._job_calls.send(tickets, call.key, left_seconds)
         except NotNow as not_now:
-            if isinstance(not_now.error, LimitReached) and len(tickets) > 1:
-                self._split(tickets)
-            else:
-                self._rest([(ticket, not_now) for ticket in tickets])
-        except InvalidRequest as error:
+            self._not_now(call, not_now)
+        except InvalidRequest as error:  # of its text alone: no try before this one was taken
             if len(tickets) > 1:
                 self._split(tickets)
             else:
@@ -156,28 +167,53 @@ class Line:
             _tell((ticket, _own_copy(error)) for ticket in tickets)
         else:
             self._jobs_max = gathering.larger(self._jobs_max)
-            self._rest(_tell(zip(tickets, answers, strict=True)))
+            again = _tell(zip(tickets, answers, strict=True))
+            if again and call.key is not None:  # those that were taken are answered as they were
+                self._rest_together(call, again[0][1])
+            else:
+                self._rest(again)
+
+    def _not_now(self, call: Call, not_now: NotNow) -> None:
+        is_limit = isinstance(not_now.error, LimitReached)
+        if is_limit and not call.is_unsure and len(call.tickets) > 1:
+            self._split(call.tickets)
+        elif call.key is not None and (call.is_unsure or not_now.is_sent):
+            self._rest_together(call, not_now)
+        else:
+            self._rest([(ticket, not_now) for ticket in call.tickets])
 
     def _split(self, tickets: list[Ticket]) -> None:
         """The call was refused as a whole: they go again at once, fewer at a time."""
         self._jobs_max = gathering.smaller(len(tickets))
         self._waiting.extendleft(reversed(tickets))
 
+    def _rest_together(self, call: Call, not_now: NotNow) -> None:
+        """It comes again as it was: nobody knows whether it was heard, and it has one key."""
+        sample, now, waiting = random.random(), time.monotonic(), call.tickets
+        pause = max(self._pause_of(ticket, not_now, sample) for ticket in waiting)
+        late = [ticket for ticket in waiting if now + pause >= ticket.ends_at]
+        _tell((ticket, _own_copy(not_now.error)) for ticket in late)
+        if any(not ticket.is_over for ticket in waiting):
+            self._loop.call_later(pause, self._begin, call._replace(is_unsure=True))
+
     def _rest(self, tickets: Iterable[tuple[Ticket, NotNow]]) -> None:
         """They come again after a pause, if their callers wait for so long."""
         sample, now = random.random(), time.monotonic()
         by_pause = defaultdict[float, list[Ticket]](list)
         for ticket, not_now in tickets:
-            tries, after = ticket.tried(not_now.error), not_now.retry_after_seconds
-            is_next = not_now.is_elsewhere and not self._addresses.are_all_tried(tries)
-            rounds = self._addresses.rounds(tries)
-            pause = 0.0 if is_next else pause_seconds(rounds, after, sample)
+            pause = self._pause_of(ticket, not_now, sample)
             if now + pause < ticket.ends_at:
                 by_pause[pause].append(ticket)
             else:
                 _tell([(ticket, _own_copy(not_now.error))])
         for pause, together in by_pause.items():
             self._loop.call_later(pause, self._come_again, together)
+
+    def _pause_of(self, ticket: Ticket, not_now: NotNow, sample: float) -> float:
+        """Seconds until its next try; none, while there is an address that was not tried."""
+        tries, after = ticket.tried(not_now.error), not_now.retry_after_seconds
+        is_next = not_now.is_elsewhere and not self._addresses.are_all_tried(tries)
+        return 0.0 if is_next else pause_seconds(self._addresses.rounds(tries), after, sample)
 
     def _come_again(self, tickets: list[Ticket]) -> None:
         self._waiting.extendleft(reversed(tickets))

@@ -1,6 +1,8 @@
-"""Jobs as calls to the server: one alone as a single submission, several as a batch, a key each.
+"""Jobs as calls to the server: one alone as a single submission, several as a batch.
 
-The text of a job is the same in both, and so is its key: the server knows it again in either.
+Where callers gave keys, each job has one: the text of a job is the same in both, and so is its key,
+so the server knows it again in either. Where none did, the call has one for all of its jobs, which
+costs the store a row in place of one for each; then it is sent again as it was, or not at all.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.ticket import Ticket
+from fairway.sdk.client.ticket import Ticket, new_key
 from fairway.sdk.http.transport import NOT_NOW, NotNow, Question
 from fairway.wire.messages import BatchItem, BatchReply, JobAccepted, encode
 from fairway.wire.problems import error_of, naming_its_field
@@ -42,16 +44,21 @@ class JobCalls:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
 
-    async def send(self, tickets: Sequence[Ticket], left_seconds: float) -> Sequence[Answer]:
-        """One answer a job, in order; NotNow and FairwayError are of all."""
+    async def send(
+        self, tickets: Sequence[Ticket], key: str | None, left_seconds: float
+    ) -> Sequence[Answer]:
+        """One answer a job, in order; NotNow and FairwayError are of all. Without a `key` for all
+        each has its own."""
         if len(tickets) == 1:
             return [await self._send_one(tickets[0], left_seconds)]
-        question = submission("/v1/jobs/batch", batch_of(tickets), JSON)
+        headers = JSON if key is None else headers_of(key, None)
+        body = batch_of(tickets, with_keys=key is None)
+        question = submission("/v1/jobs/batch", body, headers)
         reply = decode_batch(await self._asked.attempt(question, left_seconds))
         return [item.id or _again_or_not(item) for item in reply.items]
 
     async def _send_one(self, ticket: Ticket, left_seconds: float) -> str:
-        headers = headers_of(ticket.key, ticket.traceparent)
+        headers = headers_of(ticket.own_key(), ticket.traceparent)
         question = submission("/v1/jobs", ticket.body, headers)
         return decode_accepted(await self._asked.attempt(question, left_seconds)).id
 
@@ -71,14 +78,18 @@ def submission(path: str, body: bytes, headers: Mapping[str, str]) -> Question:
     return Question("POST", path, body, headers, again_on=AGAIN_ON_SUBMIT, final_on=FINAL_ON_SUBMIT)
 
 
-def batch_of(tickets: Sequence[Ticket]) -> bytes:
+def shared_key(tickets: Sequence[Ticket]) -> str | None:
+    """A key for all of them, if none has its own; None: each goes by its own."""
+    is_shared = len(tickets) > 1 and not any(ticket.key for ticket in tickets)
+    return new_key() if is_shared else None
+
+
+def batch_of(tickets: Sequence[Ticket], *, with_keys: bool) -> bytes:
     jobs = b",".join([ticket.body for ticket in tickets])
-    keys = encode([ticket.key for ticket in tickets])
-    return b'{"jobs":[%b],"idempotency_keys":%b%b}' % (
-        jobs,
-        keys,
-        traces_of([ticket.traceparent for ticket in tickets]),
+    keys = (
+        b',"idempotency_keys":' + encode([one.own_key() for one in tickets]) if with_keys else b""
     )
+    return b'{"jobs":[%b]%b%b}' % (jobs, keys, traces_of([one.traceparent for one in tickets]))
 
 
 def traces_of(traceparents: Sequence[str | None]) -> bytes:

@@ -7,6 +7,7 @@ that leaves takes nothing from anybody.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterable
 
@@ -32,12 +33,12 @@ class Ticket:
     def __init__(
         self,
         body: bytes,
-        key: str,
+        key: str | None,
         ends_at: float,
         loop: asyncio.AbstractEventLoop | None = None,
         traceparent: str | None = None,
     ) -> None:
-        """Without a loop it is a thread's."""
+        """Without a loop it is a thread's. Without a key it is known by that of its call."""
         self.body = body
         self.traceparent = traceparent
         self.key = key
@@ -76,9 +77,15 @@ class Ticket:
 
     # -- the coalescer's side ----------------------------------------------------------------
 
+    def own_key(self) -> str:
+        """Its caller's, or one that is made when it is first needed and stays."""
+        if self.key is None:
+            self.key = new_key()
+        return self.key
+
     @property
     def size_bytes(self) -> int:
-        return len(self.body) + len(self.key)
+        return len(self.body) + len(self.key or "")
 
     @property
     def is_over(self) -> bool:
@@ -106,6 +113,10 @@ class Ticket:
         """On the task's own loop."""
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
+
+
+def new_key() -> str:
+    return os.urandom(16).hex()
 
 
 def wake_all(tickets: Iterable[Ticket]) -> None:

@@ -105,17 +105,21 @@ class LeanHttp:
     async def attempt(self, question: Question, left_seconds: float) -> bytes:
         """One try: the body of a good answer; NotNow when another may bring one."""
         left_seconds = max(left_seconds, LEFT_SECONDS_MIN)
+        connection = self._kept()
         try:
             async with asyncio.timeout(left_seconds):
-                reply = await self._ask(question, left_seconds)
+                connection = connection or await self._opened(left_seconds)
+                reply = await self._ask(connection, question)
         except (OSError, TimeoutError) as error:
-            raise NotNow(_unreachable(self._named, error), is_elsewhere=True) from error
+            is_sent = connection is not None
+            raise NotNow(
+                _unreachable(self._named, error), is_elsewhere=True, is_sent=is_sent
+            ) from error
         if reply.is_error:
             raise_for(reply, question)
         return reply.content
 
-    async def _ask(self, question: Question, left_seconds: float) -> HttpReply:
-        connection = self._kept() or await self._opened(left_seconds)
+    async def _ask(self, connection: Connection, question: Question) -> HttpReply:
         try:
             reply = await connection.send(self._request(question))
         except BaseException:

@@ -59,10 +59,12 @@ class NotNow(Exception):
         error: FairwayError,
         retry_after_seconds: float | None = None,
         is_elsewhere: bool = False,  # the next try goes to another server, if there is one
+        is_sent: bool = True,  # it may have been heard
     ) -> None:
         self.error = error
         self.retry_after_seconds = retry_after_seconds
         self.is_elsewhere = is_elsewhere
+        self.is_sent = is_sent
 
 
 class RefusedRepeat(Exception):
@@ -136,7 +138,8 @@ class Transport:
             yield url
         except httpx2.TransportError as error:
             self.addresses.leave(url)
-            raise NotNow(self._unreachable(error), is_elsewhere=True) from error
+            is_sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            raise NotNow(self._unreachable(error), is_elsewhere=True, is_sent=is_sent) from error
         except NotNow as not_now:
             if not_now.is_elsewhere:
                 self.addresses.leave(url)
