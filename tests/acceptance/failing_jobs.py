@@ -41,6 +41,12 @@ async def broken(ctx: Ctx = CTX) -> None:
     raise ValueError(f"no such thing as {ctx.job_id}")
 
 
+@app.job(name="doomed", pool="short", attempts=1)
+async def doomed(ctx: Ctx = CTX) -> None:
+    sign("begin", new_run(), ctx)
+    raise ValueError("no second try")
+
+
 @app.job(name="kills", pool="short")
 async def kills(ctx: Ctx = CTX) -> None:
     """What the kernel does to a process when memory is out, and what `kill -9` does."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -30,16 +31,21 @@ def house(postgres_server: Server) -> Iterator[House]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**chromium())
+        yield browser
+        browser.close()
+
+
+def chromium() -> dict[str, Any]:
+    """How Debian's is started."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("There is no chromium: `make browser` installs it.")
     if not is_built():
         pytest.skip("The dashboard is not built: run `make web`.")
     words = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=words)
-        yield browser
-        browser.close()
+    return {"executable_path": program, "args": words}
 
 
 @pytest.fixture
