@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     test is not run again.
     """
     for item in items:
-        if PURE & {folder.name for folder in item.path.parents}:
+        if not PURE.isdisjoint(item.path.parts):
             item.add_marker(pytest.mark.flaky(reruns=0))
     if config.option.markexpr:
         return

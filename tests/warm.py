@@ -1,9 +1,10 @@
 """Reads every test once before a run of many processes: `python -m tests.warm`, by `make test`.
 
 pytest rewrites the assertions of each test file, and those of our own package, which brings a
-plugin for it; that takes twice as long as all else that it does before the first test; four processes that begin together would each do all of it. What is written
-here they only read, also where PYTHONDONTWRITEBYTECODE keeps them from writing. It is a matter of
-time alone: should pytest be made otherwise one day, this does nothing and says so.
+plugin for it; that takes twice as long as all else that it does before the first test, and four
+processes that begin together would each do all of it. What is written here they only read, also
+where PYTHONDONTWRITEBYTECODE keeps them from writing. It is a matter of time alone: should pytest
+be made otherwise one day, this does nothing and says so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def rewrite(paths: Sequence[Path]) -> None:
     from _pytest.assertion import AssertionState, rewrite
     from _pytest.config import _prepareconfig
 
+    sys.dont_write_bytecode = False  # what is loaded here is rewritten, too: plugins, conftest
     config = _prepareconfig(["-p", "no:cacheprovider", str(HERE)])
     state = AssertionState(config, "rewrite")
     for path in paths:
