@@ -25,6 +25,12 @@ def trees() -> dict[str, ast.Module]:
     return {name: ast.parse(text) for name, text in modules().items()}
 
 
+@cache
+def walk(tree: ast.Module) -> list[ast.AST]:
+    """Every node of a module. Each law looks through them all, and to find them takes longest."""
+    return list(ast.walk(tree))
+
+
 def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [node for node in walk(tree) if isinstance(node, kinds)]
