@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -21,6 +22,8 @@ settings.load_profile("any machine")
 
 PURE = {"core", "wire"}  # folders of tests without a store, a process or a clock
 TERMINAL = pytest.StashKey[TextIO]()
+
+gc.disable()  # what reading thousands of tests makes stays for ever: nothing of it is rubbish
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     test is not run again.
     """
     for item in items:
-        if PURE & {folder.name for folder in item.path.parents}:
+        if not PURE.isdisjoint(item.path.parts):
             item.add_marker(pytest.mark.flaky(reruns=0))
     if config.option.markexpr:
         return
@@ -64,6 +67,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if soaks:
         items[:] = [item for item in items if item not in soaks]
         config.hook.pytest_deselected(items=soaks)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What was read is not looked through again, neither during the tests nor at the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from fairway.store.connections.database import Connection
+from fairway.store.connections.known_types import TypedConnection
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.os_user import account_for, traversable_by
 from fairway.store.schema import partitions
@@ -197,7 +198,7 @@ async def _is_large(connection: Connection) -> bool:
 @asynccontextmanager
 async def connected(dsn: str) -> AsyncIterator[Connection]:
     """A plain connection, apart from any pool of ours."""
-    connection = await asyncpg.connect(dsn)
+    connection = await asyncpg.connect(dsn, connection_class=TypedConnection)
     try:
         yield connection
     finally:

@@ -1,9 +1,10 @@
 """Reads every test once before a run of many processes: `python -m tests.warm`, by `make test`.
 
-pytest rewrites the assertions of each test file, which takes twice as long as all else that it does
-before the first test; four processes that begin together would each do all of it. What is written
-here they only read, also where PYTHONDONTWRITEBYTECODE keeps them from writing. It is a matter of
-time alone: should pytest be made otherwise one day, this does nothing and says so.
+pytest rewrites the assertions of each test file, and those of our own package, which brings a
+plugin for it; that takes twice as long as all else that it does before the first test, and four
+processes that begin together would each do all of it. What is written here they only read, also
+where PYTHONDONTWRITEBYTECODE keeps them from writing. It is a matter of time alone: should pytest
+be made otherwise one day, this does nothing and says so.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def test_files() -> Iterator[Path]:
+def rewritten_files() -> Iterator[Path]:
     for name in ("test_*.py", "conftest.py"):
         yield from HERE.rglob(name)
+    yield from (HERE.parent / "src" / "fairway").rglob("*.py")
 
 
 def rewrite(paths: Sequence[Path]) -> None:
     from _pytest.assertion import AssertionState, rewrite
     from _pytest.config import _prepareconfig
 
+    sys.dont_write_bytecode = False  # what is loaded here is rewritten, too: plugins, conftest
     config = _prepareconfig(["-p", "no:cacheprovider", str(HERE)])
     state = AssertionState(config, "rewrite")
     for path in paths:
@@ -37,7 +40,7 @@ def rewrite(paths: Sequence[Path]) -> None:
 
 
 def main() -> None:
-    paths, parts = sorted(test_files()), os.cpu_count() or 1
+    paths, parts = sorted(rewritten_files()), os.cpu_count() or 1
     children = []
     for part in range(parts):
         child = os.fork()

@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from tests.acceptance.processes import until
 
 from fairway.cli.processes import signals
 from fairway.runtime.told_to_end import ENDING
+
+
+@pytest.fixture(autouse=True)
+def heeds_its_terminal() -> Iterator[None]:
+    """Whoever runs these tests may have been started with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 async def heard_of(*numbers: signal.Signals) -> list[str]:
@@ -21,7 +30,7 @@ async def heard_of(*numbers: signal.Signals) -> list[str]:
         for number in numbers:
             before = len(heard)
             os.kill(os.getpid(), number)
-            await until(lambda before=before: len(heard) > before, 60, number.name)
+            await until(lambda before=before: len(heard) > before, 20, number.name)
     finally:
         for number in ENDING:
             asyncio.get_running_loop().remove_signal_handler(number)

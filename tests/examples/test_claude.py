@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from examples.scoring.claude import ask
 from examples.scoring.settings import Settings, load
 from tests.examples.messages_api import MessagesApi, error, good, message
 
 from fairway import DependencyFailed, Fail, Snooze
+
+
+async def ask(*words: Any) -> Any:
+    """Loaded when it is asked: the provider's package is large, and every process reads this."""
+    from examples.scoring.claude import ask
+
+    return await ask(*words)
 
 
 @pytest.fixture

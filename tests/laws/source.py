@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from functools import cache
 from pathlib import Path
 
@@ -22,9 +23,20 @@ def modules() -> dict[str, str]:
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    return {name: ast.parse(text) for name, text in modules().items()}
+    gc.disable()  # millions of nodes, which all stay: to look for rubbish among them takes longest
+    try:
+        return {name: ast.parse(text) for name, text in modules().items()}
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@cache
+def walk(tree: ast.Module) -> list[ast.AST]:
+    """Every node of a module. Each law looks through them all, and to find them takes longest."""
+    return list(ast.walk(tree))
 
 
 def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [node for node in walk(tree) if isinstance(node, kinds)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.laws.source import PACKAGE, trees
+from tests.laws.source import PACKAGE, trees, walk
 
 HOT = {
     # one loop each
@@ -52,7 +52,7 @@ def users_of(pool: str) -> set[str]:
     return {
         name
         for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == pool

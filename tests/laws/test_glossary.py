@@ -14,7 +14,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import PurePath
 
-from tests.laws.source import ROOT, modules, trees
+from tests.laws.source import ROOT, modules, trees, walk
 
 GLOSSARY = ROOT / "docs/GLOSSARY.md"
 
@@ -80,7 +80,7 @@ def test_a_word_has_one_meaning() -> None:
         f"{name}: {owner}.{member}"
         for name, tree in trees().items()
         if name.startswith(LAYERS_OF_ONE_MEANING)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ClassDef)
         for owner, member in [(node.name, one) for one in _members(node)]
         if owner not in ONE_MEANING.get(member, {owner})

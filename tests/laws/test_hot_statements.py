@@ -11,7 +11,7 @@ import ast
 import re
 
 import pytest
-from tests.laws.source import QUERIES, trees
+from tests.laws.source import QUERIES, trees, walk
 from tests.laws.whose_rows import left_open, tables_with_tenants
 
 from fairway.store.connections.row_security import TABLES
@@ -135,7 +135,7 @@ def test_statements_outside_the_files_are_upkeep() -> None:
         name
         for name, tree in trees().items()
         if name.startswith("store/")
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if reaches.search(node.value)
     }

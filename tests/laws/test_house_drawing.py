@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import PurePath
 
-from tests.laws.source import ROOT, trees
+from tests.laws.source import ROOT, trees, walk
 
 DRAWING = ROOT / "docs/images/house.svg"
 Arrow = tuple[str, str]
@@ -54,7 +54,7 @@ def _arrows(depth: int) -> set[Arrow]:
 def _imported(tree: ast.Module) -> list[tuple[str, ...]]:
     """Folders of the modules of ours that a file imports."""
     found = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fairway."):
             path = (node.module or "").split(".")[1:]
             for alias in node.names:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.laws.source import trees
+from tests.laws.source import trees, walk
 
 Graph = Mapping[str, set[str]]
 
@@ -54,7 +54,7 @@ def _graph(sources: Mapping[str, ast.Module]) -> dict[str, set[str]]:
 
 def _named(name: str, tree: ast.Module) -> Iterator[str]:
     """What a file imports, by dotted names: of modules, or of things in one."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.laws.source import trees
+from tests.laws.source import trees, walk
 
 LAYERS = ("core/", "services/", "store/")
 KINDS = ("tenant", "pool", "shard", "term", "epoch")
@@ -23,7 +23,7 @@ KEYED_BY_BARE = re.compile(r"\w+\[int\b")
 
 def declared(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     """Every parameter, field and variable that says its type: line, name, type."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
             yield node.lineno, node.arg, ast.unparse(node.annotation)
         elif isinstance(node, ast.AnnAssign):

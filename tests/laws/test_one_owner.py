@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 
-from tests.laws.source import functions, trees
+from tests.laws.source import functions, trees, walk
 
 DISPATCHER = "services/dispatch/dispatcher.py"
 SESSIONS = "services/sessions/sessions.py"
@@ -117,7 +117,7 @@ def _class_named(name: str) -> ast.ClassDef:
 
 def _attributes() -> Iterator[tuple[str, ast.Attribute]]:
     for name, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Attribute):
                 yield name, node
 
@@ -125,7 +125,7 @@ def _attributes() -> Iterator[tuple[str, ast.Attribute]]:
 def _changed() -> Iterator[tuple[str, ast.Attribute]]:
     """Attributes that are set, or of which an item is, or that a method changes in place."""
     for name, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 yield name, node
             elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.laws.source import trees
+from tests.laws.source import trees, walk
 
 #: What a run meant; that under a lease, on its way; that with what was decided, to be recorded.
 ENDS = {
@@ -35,7 +35,7 @@ def test_the_end_of_a_run_has_no_further_shape() -> None:
     found = {
         f"{name}:{node.name}"
         for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ClassDef) and {"ran_us", "result"} <= set(_fields(node))
     }
     assert found == ENDS
@@ -45,7 +45,7 @@ def test_an_option_of_a_job_type_is_named_only_where_it_means_something() -> Non
     found = {
         name
         for name, tree in trees().items()
-        if any(_name_of(node) == OPTION for node in ast.walk(tree))
+        if any(_name_of(node) == OPTION for node in walk(tree))
     }
     assert found == HOMES
 

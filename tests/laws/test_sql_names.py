@@ -6,7 +6,7 @@ import ast
 import re
 
 import pytest
-from tests.laws.source import QUERIES, functions, modules, trees
+from tests.laws.source import QUERIES, functions, modules, trees, walk
 
 from fairway.store.sql import load
 
@@ -18,7 +18,7 @@ def names_used(module: str) -> list[str]:
     """The keys of `_SQL["…"]` in a module, in order."""
     return [
         node.slice.value
-        for node in ast.walk(trees()[module])
+        for node in walk(trees()[module])
         if isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Name)
         and node.value.id == "_SQL"
@@ -74,7 +74,7 @@ def test_sql_lives_in_the_store_alone() -> None:
     head = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
     for name, tree in trees().items():
         if not name.startswith(("store/", "bench/", "lab/naive", "sdk/client/sql")):
-            for node in ast.walk(tree):
+            for node in walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     assert not head.match(node.value), f"{name}: {node.value[:60]}"
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from tests.laws.source import PACKAGE, functions, modules, trees
+from tests.laws.source import PACKAGE, functions, modules, trees, walk
 
 FOLDER_FILES_MAX = 25
 FILE_LINES_MAX = 400
@@ -235,7 +235,7 @@ def _is_there(folder: PurePath, path: str) -> bool:
 
 
 def _nodes() -> Iterator[tuple[str, ast.AST]]:
-    return ((name, node) for name, tree in trees().items() for node in ast.walk(tree))
+    return ((name, node) for name, tree in trees().items() for node in walk(tree))
 
 
 def _strings() -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import pytest
-from tests.laws.source import trees
+from tests.laws.source import trees, walk
 
 ASIDE = ("lab/", "bench/", "rig/", "simulate/")
 ANY = frozenset({"*"})
@@ -157,7 +157,7 @@ def _is_data(name: str, owner: str) -> bool:
 def _nodes() -> Iterator[tuple[str, ast.AST]]:
     for name, tree in trees().items():
         if not name.startswith(ASIDE):
-            for node in ast.walk(tree):
+            for node in walk(tree):
                 yield name, node
 
 
@@ -186,7 +186,7 @@ class _Class(NamedTuple):
 
 def _classes(sources: Mapping[str, ast.Module]) -> Iterator[_Class]:
     for name, tree in sources.items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ClassDef):
                 methods = {one.name: one for one in node.body if isinstance(one, Function)}
                 fields = {target for one in node.body for target in _targets(one)}

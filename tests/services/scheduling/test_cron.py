@@ -67,16 +67,16 @@ def quarters(zone: str) -> tuple[list[int], list[datetime]]:
 def matches(expression: str, wall: datetime) -> bool:
     """A plain reading of the expressions above, on quarters of an hour."""
     *_, minute, hour, day, _month, weekday = expression.split()
-    last = (wall + timedelta(days=1)).day == 1
     return (
         _in(minute, wall.minute)
         and _in(hour, wall.hour)
-        and (last if day == "L" else _in(day, wall.day))
+        and ((wall + timedelta(days=1)).day == 1 if day == "L" else _in(day, wall.day))
         and _in(_month, wall.month)
         and (weekday == "*" or wall.strftime("%a").upper() in _weekdays(weekday))
     )
 
 
+@cache
 def _in(field: str, value: int) -> bool:
     if field.startswith("*"):
         step = int(field.partition("/")[2] or 1)

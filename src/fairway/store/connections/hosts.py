@@ -16,6 +16,7 @@ from typing import Any
 import asyncpg
 
 from fairway.core.errors import Unavailable
+from fairway.store.connections.known_types import TypedConnection
 
 CONNECT_SECONDS = 10.0
 
@@ -44,7 +45,9 @@ class Hosts:
         """One try; who comes next begins with another host if this one fails or is given up."""
         dsn = self.dsn
         try:
-            return await asyncpg.connect(dsn, **self.options, **options)
+            return await asyncpg.connect(
+                dsn, **{"connection_class": TypedConnection, **self.options, **options}
+            )
         except BaseException:
             if self.dsn == dsn:  # of many that wait for the same host, the first to fail decides
                 self.dsn = turned(dsn)

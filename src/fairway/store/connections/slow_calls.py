@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from fairway.store.connections.known_types import TypedConnection
 from fairway.store.connections.row_security import AsksAs
 from fairway.store.sql import Statement
 
@@ -52,7 +53,7 @@ class SlowCalls:
         return [(call, counts[name]) for name, call in slowest.items()]
 
 
-class WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver ships no types
+class WatchedConnection(TypedConnection):
     """A connection that knows whom to tell, and as whom it asks."""
 
     slow_calls: SlowCalls | None = None
