@@ -48,14 +48,15 @@ class Plan(NamedTuple):
 
 
 def members(spread: Spread) -> list[LiveServer]:
-    """Those among whom the shards are shared out; one that came a moment ago is no member yet.
+    """Those among whom the shards are shared out.
 
-    Unless it holds some, or there is nobody else.
+    One that holds nothing is no member while it is new or late, unless there is nobody else: what
+    a dead server held is free a moment before its heartbeat ends.
     """
     there = [one for one in spread.servers if not one.is_leaving]
     owners = set(spread.owned.values())
-    settled = [one for one in there if one.is_settled or one.name in owners]
-    return sorted(settled or there)
+    sure = [one for one in there if (one.is_settled and one.is_prompt) or one.name in owners]
+    return sorted(sure or there)
 
 
 def quotas(names: Iterable[str], held: Mapping[str, int], shards: int) -> dict[str, int]:
@@ -100,9 +101,7 @@ def _of_leaving(spread: Spread, held: Mapping[str, int]) -> int:
     return sum(held.get(one.name, 0) for one in spread.servers if one.is_leaving)
 
 
-def _surplus(
-    spread: Spread, held: Mapping[str, int], allowed: Mapping[str, int]
-) -> list[ShardId]:
+def _surplus(spread: Spread, held: Mapping[str, int], allowed: Mapping[str, int]) -> list[ShardId]:
     """Of each that holds more than it may, the shards with the highest numbers; in turn."""
     by_owner: dict[str, list[ShardId]] = {}
     for shard in sorted(spread.owned, reverse=True):

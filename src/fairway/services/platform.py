@@ -341,6 +341,7 @@ class Platform:
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
             on_committed=self.outbox.news.set,
+            write_leases=self.lease_writer.write_all,
         )
         self.ownership = Ownership(
             self.database,
