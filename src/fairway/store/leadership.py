@@ -180,9 +180,9 @@ async def read_shards(connection: Connection) -> list[ShardRow]:
     return [ShardRow(*row) for row in await fetch(connection, _SQL["read_shards"])]
 
 
-async def count_open(connection: Connection) -> int:
-    """Shards whose owner gives jobs out."""
-    found: int = await fetch_value(connection, _SQL["count_open"])
+async def count_open(connection: Connection, here: Collection[ShardId] = ()) -> int:
+    """Shards whose owner gives jobs out; those `here` are open at the caller's."""
+    found: int = await fetch_value(connection, _SQL["count_open"], here=list(here))
     return found
 
 

@@ -113,6 +113,11 @@ class Ownership:
                 return owner.owner_url
         return None
 
+    def peer_urls(self) -> set[str]:
+        """Where all other owners are reached."""
+        others = self.owners.values()
+        return {one.owner_url for one in others if one.owner != self.server_name}
+
     def owned(self) -> set[ShardId]:
         return set(self._dispatcher.terms())
 

@@ -98,7 +98,8 @@ FROM shards ORDER BY shard
 -- Shards whose owner gives jobs out, as far as it is known: an owner of the build before does not tell.
 SELECT count(*) FROM shards
 WHERE expires_at >= now()
-  AND (opened_term = term OR NOT EXISTS (SELECT FROM servers WHERE servers.name = shards.owner))
+  AND (opened_term = term OR shard = ANY(:here::int[])
+       OR NOT EXISTS (SELECT FROM servers WHERE servers.name = shards.owner))
 
 -- name: release_shards
 -- A clean stop hands over at once, and whoever waits for a shard hears of it. With every lease written down,
