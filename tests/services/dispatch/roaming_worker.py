@@ -33,6 +33,7 @@ class RoamingWorker:
         self._held: dict[str, tuple[Lease, float]] = {}  # job → its lease, and when it ends
         self._words: dict[str, Word] = {}  # reports nobody has acknowledged
         self.runs = Counter[str]()  # by job
+        self.given = Counter[Platform]()  # leases, by who gave them
         self.done: set[str] = set()
         self.trouble: list[str] = []
         self._last: dict[ShardId, float] = {}
@@ -98,6 +99,7 @@ class RoamingWorker:
             if job in self._held and self._held[job][0].epoch == lease.epoch:
                 continue  # sent again
             self.runs[job] += 1
+            self.given[hand.platform] += 1
             is_long = sum(self.runs.values()) % LONG_EVERY == 0
             self._held[job] = lease, now + (LONG_RUN_SECONDS if is_long else RUN_SECONDS)
             before = self._last.get(lease.shard, now)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from tests.postgres import connected
 from tests.services.dispatch.roaming_worker import RoamingWorker
 from tests.services.platform_room import (
@@ -23,16 +25,22 @@ from tests.services.platform_room import (
 from fairway.core.ids import JobId, ShardId, shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
+from fairway.runtime.settings import Settings
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 
 SHARDS = 8
 WIDE = replace(QUICK, shard_count=SHARDS)
 GAP_SECONDS_MAX = 2.0
+SOAK_SECONDS = float(os.environ.get("FAIRWAY_SPREAD_SECONDS", "600"))
+SOAK_SHARDS = 16
+STAY_SECONDS = 20.0
+SETTLED_SECONDS = 10.0  # of those; then the shards are spread
+UNEVEN_MAX = 0.20
 
 
-async def joined(dsn: str) -> Platform:
-    platform = await Platform.prepare(dsn, WIDE, SystemClock(), no_peers)
+async def joined(dsn: str, settings: Settings = WIDE) -> Platform:
+    platform = await Platform.prepare(dsn, settings, SystemClock(), no_peers)
     await platform.start()
     return platform
 
@@ -71,8 +79,9 @@ class Load:
 
 
 async def of_every_shard(platform: Platform) -> list[Tenant]:
-    tenants = [await add_tenant(platform, f"t{number}") for number in range(SHARDS)]
-    assert {shard_for_tenant(one.id, SHARDS) for one in tenants} == set(range(SHARDS))
+    count = platform.cluster.shard_count
+    tenants = [await add_tenant(platform, f"t{number}") for number in range(count)]
+    assert {shard_for_tenant(one.id, count) for one in tenants} == set(range(count))
     return tenants
 
 
@@ -141,3 +150,48 @@ async def test_one_sick_shard_stops_alone(database_url: str) -> None:
 
 def now_us(platform: Platform) -> int:
     return platform.clock.now_us()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SOAK_SECONDS + 120)
+async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> None:
+    """FAIRWAY_SPREAD_SECONDS says for how long; prints what was seen."""
+    settings = Settings(data_dir=QUICK.data_dir, shard_count=SOAK_SHARDS)
+    stays = [await joined(database_url, settings) for _ in range(2)]
+    await until(lambda: opened(*stays) == [SOAK_SHARDS // 2] * 2)
+    load, worker = Load(await of_every_shard(stays[0])), RoamingWorker()
+    await stays[1].directory.run_once(0)
+    worker.meet(*stays)
+    load.begin(*stays)
+    await asyncio.sleep(2)
+    worker.forget_gaps()
+    ends, uneven, visits = time.monotonic() + SOAK_SECONDS, list[float](), 0
+    while time.monotonic() < ends:
+        guest = await joined(database_url, settings)
+        worker.meet(guest)
+        await asyncio.sleep(SETTLED_SECONDS)
+        before = worker.given.copy()
+        await asyncio.sleep(STAY_SECONDS - SETTLED_SECONDS)
+        given = [worker.given[one] - before[one] for one in (*stays, guest)]
+        uneven.append(max(abs(one * 3 / sum(given) - 1) for one in given))
+        await guest.let_go()
+        await until(lambda: sum(opened(*stays)) == SOAK_SHARDS)
+        await worker.part(guest)
+        await guest.stop()
+        await asyncio.sleep(STAY_SECONDS)
+        visits += 1
+    await load.end()
+    await until(lambda: worker.done >= set(load.jobs))
+    lost, doubled = set(load.jobs) - worker.done, [n for n in worker.runs.values() if n > 1]
+    print(  # noqa: T201  # what the soak is run for
+        f"{visits} visits, {len(load.jobs)} jobs, lost {len(lost)}, run twice {len(doubled)},"
+        f" longest time without a grant {max(worker.gaps.values()):.2f} s,"
+        f" work uneven by {max(uneven):.0%} at most, trouble {worker.trouble}"
+    )
+    await worker.leave()
+    for one in stays:
+        await one.stop()
+    assert (lost, doubled, worker.trouble) == (set(), [], [])
+    assert len(worker.gaps) == SOAK_SHARDS
+    assert max(worker.gaps.values()) <= GAP_SECONDS_MAX
+    assert max(uneven) <= UNEVEN_MAX
