@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.properties import tried
 
 from fairway.core.ids import ShardId
-from fairway.core.shard_spread import LiveServer, Plan, Spread, moves_at_once, plan, quotas
+from fairway.core.shard_spread import LiveServer, Spread, SpreadPlan, moves_at_once, plan, quotas
 
 NAMES = "abcdefgh"
 names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True)
@@ -29,7 +29,7 @@ def spread_of(servers: Sequence[LiveServer], owners: Sequence[str | None]) -> Sp
     return Spread(servers, owned, [n for n in map(ShardId, range(len(owners))) if n not in owned])
 
 
-def done(spread: Spread, planned: Plan) -> Spread:
+def done(spread: Spread, planned: SpreadPlan) -> Spread:
     """After everybody did its part: what was given is open at its new owner."""
     owned = dict(spread.owned) | planned.take | planned.give
     return spread._replace(owned=owned, free=[one for one in spread.free if one not in owned])

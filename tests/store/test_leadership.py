@@ -156,7 +156,7 @@ async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
     """A term that ran out and that nobody took is good: its owner renews it."""
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
-    assert await claim_shards(shards, "a", "", 60, held={0}) == {1: 2}
+    assert await claim_shards(shards, "a", "", 60, wanted=[1]) == {1: 2}
     assert await renew_shards(shards, held | {ShardId(1): Term(1)}, 60) == {0: True}
 
 
@@ -218,7 +218,7 @@ async def test_a_term_that_ends_too_far_ahead_is_taken_only_as_it_was_seen(
     assert seen.keys() == {0, 1}
     assert await claim_shards(shards, "b", "", 3) == {}
     await renew_shards(shards, {ShardId(1): held[ShardId(1)]}, 3)
-    assert await claim_shards(shards, "a", "", 3, held=[0], unrenewed=seen) == {}
+    assert await claim_shards(shards, "a", "", 3, unrenewed=seen, wanted=[1]) == {}
     assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[ShardId(0)] + 1}
     assert await overlong_terms(shards, 6) == {}
 

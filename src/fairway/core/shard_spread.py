@@ -40,7 +40,7 @@ class Spread(NamedTuple):
     moving: int = 0  # shards that were let go or taken a moment ago, and are not open yet
 
 
-class Plan(NamedTuple):
+class SpreadPlan(NamedTuple):
     """What each server does next."""
 
     take: dict[ShardId, str]  # free shard → who takes it
@@ -76,7 +76,7 @@ def moves_at_once(shards: int) -> int:
     return max(shards // SHARDS_PER_MOVE, 1)
 
 
-def plan(spread: Spread) -> Plan:
+def plan(spread: Spread) -> SpreadPlan:
     """Who takes which free shard now, and who lets which go for whom."""
     there = members(spread)
     held = Counter(spread.owned.values())
@@ -90,10 +90,10 @@ def plan(spread: Spread) -> Plan:
     }
     take = _deal(sorted(spread.free), lacking)
     if known + _of_leaving(spread, held) < len(spread.owned):
-        return Plan(take, {})  # one of a build before this would take what is let go
+        return SpreadPlan(take, {})  # one of a build before this would take what is let go
     limit = moves_at_once(len(spread.owned) + len(spread.free))
     surplus = _surplus(spread, held, allowed)
-    return Plan(take, _deal(surplus[: max(limit - len(take) - spread.moving, 0)], lacking))
+    return SpreadPlan(take, _deal(surplus[: max(limit - len(take) - spread.moving, 0)], lacking))
 
 
 def _of_leaving(spread: Spread, held: Mapping[str, int]) -> int:

@@ -77,11 +77,10 @@ async def claim_shards(
     owner: str,
     owner_url: str,
     term_seconds: float,
-    held: Collection[ShardId] = (),
     unrenewed: Mapping[ShardId, datetime] = MappingProxyType({}),
     wanted: Collection[ShardId] | None = None,
 ) -> dict[ShardId, Claim]:
-    """Take what is free and not held by the caller; of `wanted`, if that is said.
+    """Take what is free of `wanted`, or of all: whoever holds some wants none of those.
 
     `unrenewed` are shards whose terms still end when they did long ago, and when that is.
     """
@@ -90,7 +89,6 @@ async def claim_shards(
         _SQL["claim_shards"],
         owner=owner,
         owner_url=owner_url,
-        held=list(held),
         unrenewed=list(unrenewed),
         ends=list(unrenewed.values()),
         wanted=None if wanted is None else list(wanted),

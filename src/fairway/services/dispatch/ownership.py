@@ -33,7 +33,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.spreading import Look, Spreading
+from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
@@ -254,7 +254,9 @@ class Ownership:
     ) -> tuple[set[ShardId], list[ShardId]]:
         """Take our part of what is free; answers what is still to be got, and what to hand over."""
         unrenewed, dispatcher = await self._unrenewed(connection), self._dispatcher
-        look = Look(servers, rows, unrenewed.keys(), dispatcher.terms(), dispatcher.open_shards())
+        look = ClusterLook(
+            servers, rows, unrenewed.keys(), dispatcher.terms(), dispatcher.open_shards()
+        )
         take, give = self._spreading.part(look, self._clock.now_us())
         if not take:
             return take, give
@@ -263,7 +265,6 @@ class Ownership:
             self.server_name,
             self._settings.url,
             self._settings.term_seconds,
-            held=dispatcher.terms().keys(),  # renewed a moment ago, however late
             unrenewed=unrenewed,
             wanted=take,
         )

@@ -22,7 +22,7 @@ OPENING_US = 5_000_000  # a shard that does not open within this time holds up n
 TRY_AGAIN_US = 10_000_000  # after a hand-over that led to nothing
 
 
-class Look(NamedTuple):
+class ClusterLook(NamedTuple):
     """What the store said, and what is here."""
 
     servers: Sequence[Server]
@@ -48,7 +48,7 @@ class Spreading:
         self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
         self._give_after_us = 0
 
-    def part(self, look: Look, now_us: int) -> Part:
+    def part(self, look: ClusterLook, now_us: int) -> Part:
         """What to do now, by the newest look."""
         free = {row.shard for row in look.rows if row.is_free} | set(look.unrenewed)
         free -= look.held.keys()  # a term of ours that nobody took is good
@@ -79,7 +79,7 @@ class Spreading:
         self._kept_until_us = kept
         return sorted((shard for shard in opened if shard not in kept), reverse=True)[:count]
 
-    def _moving(self, look: Look, free: Collection[ShardId], now_us: int) -> int:
+    def _moving(self, look: ClusterLook, free: Collection[ShardId], now_us: int) -> int:
         """How many taken shards are about to be opened."""
         unopened = [
             (row.shard, row.term)

@@ -1,6 +1,6 @@
 -- name: claim_shards
--- Take those of the wanted shards (NULL: of all) whose owner has let its term run out, but for those the caller
--- holds: a term that nobody else took is good, and renewed. A row that somebody holds, as the old owner's last
+-- Take those of the wanted shards (NULL: of all) whose owner has let its term run out. Whoever holds one does not
+-- want it: a term that nobody else took is good, and renewed. A row that somebody holds, as the old owner's last
 -- statement does, is passed over, so that it holds up no other; the caller comes again. Whatever the old owner
 -- writes afterwards finds another term and writes nothing. The new term begins when the row is got.
 -- Beside them, those that the caller knows to be unrenewed, unless they were renewed since; and those in
@@ -10,7 +10,6 @@ WITH free AS MATERIALIZED (
     SELECT shard, expires_at = '-infinity' AS was_handed_over FROM shards
     WHERE (expires_at < now() OR degraded_term = term
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
-      AND shard <> ALL(:held::int[])
       AND (:wanted::int[] IS NULL OR shard = ANY(:wanted::int[]))
     ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
