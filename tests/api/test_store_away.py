@@ -179,7 +179,7 @@ async def test_a_server_whose_jobs_are_locked_is_not_ready(
         await asyncio.sleep(KEPT_US / 1e6)
         reply, seconds = await timed(caller.get("/readyz"))
         assert reply.status_code == 503
-        checks = {"database": True, "jobs_writable": False, "shards_owned": True}
+        checks = {"database": True, "jobs_writable": False, "shards_open": True}
         assert reply.json()["checks"] == checks
         assert seconds < IN_TIME_SECONDS
     await asyncio.sleep(KEPT_US / 1e6)

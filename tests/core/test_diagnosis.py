@@ -15,7 +15,7 @@ counts = st.integers(0, 1000)
 signs = st.builds(
     Signs,
     is_answering=st.booleans(),
-    failing_checks=st.lists(st.sampled_from(["database", "shards_owned", "new"])).map(tuple),
+    failing_checks=st.lists(st.sampled_from(["database", "shards_open", "new"])).map(tuple),
     pools=st.dictionaries(words, st.builds(PoolLoad, counts, counts, counts, st.floats(0, 1e6))),
     workers=st.none() | counts,
     silent_workers=some,

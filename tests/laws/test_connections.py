@@ -14,7 +14,7 @@ from tests.laws.source import PACKAGE, trees, walk
 
 HOT = {
     # one loop each
-    "services/scheduling/expirer.py", "services/dispatch/ownership.py",
+    "services/scheduling/expirer.py", "services/dispatch/takeover.py",
     "services/restraints/probes.py", "services/scheduling/promoter.py",
     "services/dispatch/refiller.py", "services/workers/rescuer.py",
     "services/dispatch/fair_share_loop.py",

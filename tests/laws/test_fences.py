@@ -38,6 +38,6 @@ def test_a_fence_holds_no_renewal_up() -> None:
     }
     assert locks.pop("claim_shards") == locks.pop("stand_in") == {"FOR UPDATE"}
     assert locks.pop("renew_shards") == {"FOR NO KEY UPDATE"}
-    for name in ("read_owners", "overlong_terms", "unowned_shards"):
+    for name in ("read_owners", "read_shards", "count_open", "overlong_terms", "unowned_shards"):
         assert locks.pop(name) == set()
     assert {name for name, lock in locks.items() if lock != {"FOR KEY SHARE"}} == set()

@@ -17,8 +17,8 @@ SESSIONS = "services/sessions/sessions.py"
 PARTS = {
     f"services/dispatch/{name}.py"
     for name in (
-        "dispatcher", "granting", "lease_table", "owned_shards", "pool_shares", "presence",
-        "pulled_leases", "restored_leases", "run_ends", "window_feed",
+        "dispatcher", "granting", "lease_table", "letting_go", "owned_shards", "pool_shares",
+        "presence", "pulled_leases", "restored_leases", "run_ends", "window_feed",
     )
 }  # fmt: skip
 #: The registry's table, which it was given like others.

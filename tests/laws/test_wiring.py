@@ -25,7 +25,7 @@ DATA = {
     "core/backlog/": ANY,
     "core/fair_share/": ANY,
     # the dispatcher's working memory, which only the owner and its parts change (test_one_owner.py)
-    "services/dispatch/": {"lease", "self.shards", "session"},
+    "services/dispatch/": {"lease", "session"},
     "services/sessions/": {"lease", "session"},
     "core/pool_classifier.py": {"record", "self.record_of(type_id, pool)"},
     "core/failure/sliding_window.py": {"last"},

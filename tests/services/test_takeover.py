@@ -153,8 +153,9 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
             await go.wait()
 
         ownership = platform.ownership
-        ownership._ports = ownership._ports._replace(before_open=slowly)
-        opening = asyncio.create_task(ownership._open(ShardId(0)))
+        takeover = ownership._takeover
+        takeover._ports = takeover._ports._replace(before_open=slowly)
+        opening = asyncio.create_task(takeover._open(ShardId(0)))
         await asked.wait()
         dispatcher.close_shard(ShardId(0))
         if is_claimed_again:

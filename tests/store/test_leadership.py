@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.postgres import connected
 from tests.store.rows import is_blocked
 
 from fairway.core.ids import ShardId, Term
@@ -16,12 +15,19 @@ from fairway.store import leadership
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import (
     CHANNEL,
+    Heartbeat,
     Owner,
+    beat,
+    count_open,
     database_now,
+    forget_servers,
+    leave,
     overlong_terms,
     read_owners,
+    read_shards,
     release_shards,
     renew_shards,
+    stand_in,
 )
 from fairway.store.registry.tenants import found_cluster
 from fairway.store.schedules import hold_shard
@@ -72,7 +78,7 @@ async def test_a_term_that_ran_out_has_no_owner(shards: Connection) -> None:
 
 async def test_a_renewal_extends_and_keeps_the_term(shards: Connection) -> None:
     held = await claim_shards(shards, "a", "", 0.001)
-    assert await renew_shards(shards, held, 60) == held
+    assert await renew_shards(shards, held, 60) == {0: True, 1: True}
     assert await claim_shards(shards, "b", "", 60) == {}
 
 
@@ -83,7 +89,7 @@ async def test_a_renewal_of_a_term_that_was_taken_over_gets_nothing(shards: Conn
     assert await renew_shards(shards, old, 60) == {}
     assert await renew_shards(
         shards, {ShardId(0): Term(new[ShardId(0)]), ShardId(1): Term(old[ShardId(1)])}, 60
-    ) == {0: new[ShardId(0)]}
+    ) == {0: True}
 
 
 async def test_a_renewal_does_not_wait_for_the_owners_own_writes(
@@ -96,33 +102,39 @@ async def test_a_renewal_does_not_wait_for_the_owners_own_writes(
             shards, ShardId(0), held[ShardId(0)]
         )  # as every write of the owner does
         await other_connection.execute("SET lock_timeout = '2s'")
-        assert await renew_shards(other_connection, held, 60) == held
+        assert await renew_shards(other_connection, held, 60) == {0: True, 1: True}
     assert await claim_shards(shards, "b", "", 60) == {}
 
 
-async def test_a_claim_waits_for_the_owners_last_write_and_gives_way_to_a_renewal(
-    shards: Connection, other_connection: Connection, database_url: str
+async def test_a_claim_passes_over_the_shard_of_an_owners_last_write(
+    shards: Connection, other_connection: Connection
 ) -> None:
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
-    async with connected(database_url) as third, shards.transaction():
+    async with shards.transaction():
         assert await hold_shard(shards, ShardId(0), held[ShardId(0)])
-        late = asyncio.create_task(claim_shards(other_connection, "b", "", 60))
-        assert await is_blocked(shards, other_connection)
-        assert await renew_shards(third, held, 60) == held
-    assert await late == {}
+        assert await claim_shards(other_connection, "b", "", 60) == {1: 2}
+    assert await claim_shards(other_connection, "b", "", 60) == {0: 2}
+
+
+async def test_a_row_that_somebody_holds_keeps_no_other_from_being_renewed(
+    shards: Connection, other_connection: Connection
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    async with shards.transaction():
+        await shards.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        assert await renew_shards(other_connection, held, 60) == {0: False, 1: True}
+    assert await renew_shards(other_connection, held, 60) == {0: True, 1: True}
 
 
 async def test_a_term_lasts_from_when_it_was_got_not_from_when_it_was_asked_for(
     shards: Connection, other_connection: Connection
 ) -> None:
-    """A renewal or a claim that waited longer than a term is still in force when it comes back."""
-    held = await claim_shards(shards, "a", "", 60)
-    renewal = renew_shards(other_connection, held, 0.5)
-    assert await seconds_left_after_a_wait(shards, other_connection, renewal) > 0.3
+    """One who stands in waits for rows; what it got is still in force when it comes back."""
+    await claim_shards(shards, "a", "", 60)
     await expire(shards)
-    claim = claim_shards(other_connection, "b", "", 0.5)
-    assert await seconds_left_after_a_wait(shards, other_connection, claim) > 0.3
+    taking = stand_in(other_connection, "b", "", 0.5, [ShardId(0)])
+    assert await seconds_left_after_a_wait(shards, other_connection, taking) > 0.3
 
 
 async def seconds_left_after_a_wait(
@@ -144,8 +156,8 @@ async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
     """A term that ran out and that nobody took is good: its owner renews it."""
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
-    assert await claim_shards(shards, "a", "", 60, held={0}) == {1: 2}
-    assert await renew_shards(shards, {ShardId(0): Term(1)}, 60) == {0: held[ShardId(0)]}
+    assert await claim_shards(shards, "a", "", 60, wanted=[1]) == {1: 2}
+    assert await renew_shards(shards, held | {ShardId(1): Term(1)}, 60) == {0: True}
 
 
 async def test_a_release_hands_over_at_once_but_only_ones_own(shards: Connection) -> None:
@@ -186,10 +198,9 @@ async def test_of_two_claimers_at_once_one_wins(
     shards: Connection, other_connection: Connection
 ) -> None:
     async with shards.transaction():
-        won = await claim_shards(shards, "a", "", 60)
-        late = asyncio.create_task(claim_shards(other_connection, "b", "", 60))
-        assert await is_blocked(shards, other_connection)
-    assert (won, await late) == ({0: 1, 1: 1}, {})
+        won = await claim_shards(shards, "a", "", 60, wanted=[0])
+        late = await claim_shards(other_connection, "b", "", 60)
+    assert (won, late) == ({0: 1}, {1: 1})
 
 
 async def test_the_clock_is_the_databases(shards: Connection) -> None:
@@ -207,12 +218,12 @@ async def test_a_term_that_ends_too_far_ahead_is_taken_only_as_it_was_seen(
     assert seen.keys() == {0, 1}
     assert await claim_shards(shards, "b", "", 3) == {}
     await renew_shards(shards, {ShardId(1): held[ShardId(1)]}, 3)
-    assert await claim_shards(shards, "a", "", 3, held=[0], unrenewed=seen) == {}
+    assert await claim_shards(shards, "a", "", 3, unrenewed=seen, wanted=[1]) == {}
     assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[ShardId(0)] + 1}
     assert await overlong_terms(shards, 6) == {}
 
 
-async def test_a_claim_that_waits_for_a_renewal_finds_the_owner_alive(
+async def test_a_claim_beside_a_renewal_finds_the_owner_alive(
     shards: Connection, other_connection: Connection
 ) -> None:
     held = await claim_shards(shards, "a", "", 3)
@@ -220,6 +231,71 @@ async def test_a_claim_that_waits_for_a_renewal_finds_the_owner_alive(
     seen = await overlong_terms(shards, 6)
     async with shards.transaction():
         await renew_shards(shards, held, 3)
-        claim = asyncio.create_task(claim_shards(other_connection, "b", "", 3, unrenewed=seen))
-        assert await is_blocked(shards, other_connection)
-    assert await claim == {}
+        assert await claim_shards(other_connection, "b", "", 3, unrenewed=seen) == {}
+    assert await claim_shards(other_connection, "b", "", 3, unrenewed=seen) == {}
+
+
+def heartbeat(name: str, seconds: float = 60.0, **changes: Any) -> Heartbeat:
+    said = Heartbeat(name, f"http://{name}", True, False, seconds, 0.05, 60.0)
+    return said._replace(**changes)
+
+
+async def names_there(connection: Connection, said: Heartbeat) -> dict[str, tuple[bool, bool]]:
+    """Name → whether it is settled, and prompt."""
+    servers, _ = await beat(connection, said)
+    return {one.name: (one.is_settled, one.is_prompt) for one in servers}
+
+
+async def test_servers_are_there_while_their_heartbeats_last(shards: Connection) -> None:
+    await beat(shards, heartbeat("a", is_leaving=True))
+    servers, now = await beat(shards, heartbeat("b", owns_shards=False))
+    assert abs((now - datetime.now(UTC)).total_seconds()) < 5
+    assert {(one.name, one.url, one.owns_shards, one.is_leaving) for one in servers} == {
+        ("a", "http://a", True, True),
+        ("b", "http://b", False, False),
+    }
+    await shards.execute("UPDATE servers SET expires_at = now() - interval '1 ms'")
+    assert (await names_there(shards, heartbeat("b"))).keys() == {"b"}
+    await leave(shards, "b")
+    assert (await names_there(shards, heartbeat("c"))).keys() == {"c"}
+    await shards.execute("UPDATE servers SET expires_at = now() - interval '2 hours'")
+    await forget_servers(shards)
+    assert await shards.fetchval("SELECT count(*) FROM servers") == 0
+
+
+async def test_a_server_is_settled_after_a_while_and_late_without_a_heartbeat(
+    shards: Connection,
+) -> None:
+    assert await names_there(shards, heartbeat("a")) == {"a": (False, True)}
+    await shards.execute("SELECT pg_sleep(0.06)")
+    assert await names_there(shards, heartbeat("a")) == {"a": (True, True)}
+    assert (await names_there(shards, heartbeat("b", late_seconds=0.0)))["a"] == (True, False)
+    await shards.execute("UPDATE servers SET expires_at = now() - interval '1 ms'")
+    assert await names_there(shards, heartbeat("a")) == {"a": (False, True)}, "it begins anew"
+
+
+async def test_a_heartbeat_of_before_the_clock_went_back_does_not_count(
+    shards: Connection,
+) -> None:
+    await beat(shards, heartbeat("dead"))
+    await shards.execute(
+        "UPDATE servers SET since = now() + interval '5 hours', expires_at = now() + interval '5 h'"
+    )
+    assert (await names_there(shards, heartbeat("a"))).keys() == {"a"}
+    assert await names_there(shards, heartbeat("dead", settle_seconds=0.0)) == {
+        "a": (True, True),
+        "dead": (True, True),
+    }
+
+
+async def test_a_shard_is_open_when_its_owner_said_so_in_this_term(shards: Connection) -> None:
+    await beat(shards, heartbeat("a"))
+    held = await claim_shards(shards, "a", "http://a", 60)
+    assert await count_open(shards) == 0
+    await renew_shards(shards, held, 60, opened=[ShardId(0)])
+    assert await count_open(shards) == 1
+    assert [row.is_open for row in await read_shards(shards)] == [True, False]
+    await expire(shards)
+    assert await count_open(shards) == 0
+    await claim_shards(shards, "of the build before", "", 60)
+    assert await count_open(shards) == 2, "it does not tell"

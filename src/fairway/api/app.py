@@ -45,7 +45,7 @@ from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
 from fairway.api.origin import REQUEST_ID
-from fairway.api.peers import RUNS_PATH, Peers
+from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
@@ -55,7 +55,7 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-INTERNAL = ("/internal/hint", RUNS_PATH)  # between servers
+INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH)  # between servers
 PEER_BYTES_MAX = 4 << 20
 
 
@@ -118,6 +118,9 @@ class Api:
         body = await read_body(scope, receive, PEER_BYTES_MAX)
         if path == RUNS_PATH:
             await send_bytes(send, 200, self.relay.tell_runs(body))
+            return
+        if path == WORKERS_PATH:
+            await send_bytes(send, 200, self.relay.tell_workers(body))
             return
         self.relay.receive_hint(body)
         await Response(status_code=204)(scope, receive, send)

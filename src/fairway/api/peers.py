@@ -1,4 +1,4 @@
-"""Connections to the other servers of a cluster, and the question how their jobs run.
+"""Connections to the other servers of a cluster, and questions: how jobs run, who works there.
 
 Made before the platform, which asks through it, and before the relay, which passes calls on.
 """
@@ -14,9 +14,12 @@ from fairway.core.ids import Epoch, JobId
 from fairway.runtime.plain_http import HttpClient, head_lines
 from fairway.services.jobs.far_runs import FarRun, Runs
 from fairway.wire.exchange import NULL
+from fairway.wire.operators.operator import WorkerList, WorkerView
 
 RUNS_PATH = "/internal/runs"
 RUNS_SECONDS_MAX = 1.0  # a question about runs; the store alone answers then
+WORKERS_PATH = "/internal/workers"
+WORKERS_SECONDS_MAX = 1.0  # who does not answer by then is left out
 CLIENTS_MAX = 256  # those used last; far more than a cluster has servers
 
 
@@ -48,6 +51,25 @@ class Peers:
         except (OSError, TimeoutError, msgspec.DecodeError) as error:
             raise Unavailable(code="NOT_OWNER") from error
         return {one.job: FarRun(one.epoch, one.started_us, one.said) for one in found}
+
+    async def ask_workers(
+        self, secret: str, url: str, asked: AskedWorkers
+    ) -> list[WorkerView] | None:
+        """The workers that the server there hears; None when it does not answer."""
+        client, lines = self.client(url, for_staff=True), cluster_lines(secret)
+        question = msgspec.json.encode(asked)
+        try:
+            reply = await client.call("POST", WORKERS_PATH, question, WORKERS_SECONDS_MAX, lines)
+            return _decode_workers(reply.body).workers if reply.status == 200 else None
+        except (OSError, TimeoutError, msgspec.DecodeError):
+            return None
+
+
+class AskedWorkers(msgspec.Struct):
+    """A question of another server about its workers; one that names none asks for all."""
+
+    name: str | None = None
+    drain: bool = False  # ask those of that name to drain
 
 
 def cluster_lines(secret: str) -> str:
@@ -85,4 +107,5 @@ class _Run(msgspec.Struct, array_like=True):
 
 
 _decode_jobs = msgspec.json.Decoder(list[str]).decode
+_decode_workers = msgspec.json.Decoder(WorkerList).decode
 _decode_runs = msgspec.json.Decoder(list[_Run]).decode

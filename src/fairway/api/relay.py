@@ -12,6 +12,7 @@ import asyncio
 import hmac
 from collections.abc import Coroutine, Iterable
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -22,7 +23,8 @@ from fairway.api.auth import CALLER
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.origin import ORIGIN, SECRET, passing_on
-from fairway.api.peers import Peers, asked_jobs, cluster_lines, encode_runs
+from fairway.api.peers import AskedWorkers, Peers, asked_jobs, cluster_lines, encode_runs
+from fairway.api.worker_views import merged, workers_here
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
@@ -34,6 +36,7 @@ from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.jobs.far_runs import JOBS_MAX
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
+from fairway.wire.operators.operator import WorkerList, WorkerView
 
 log = logger("relay")
 
@@ -173,6 +176,26 @@ class Relay:
         """The runs among these jobs that this server owns, for another server."""
         runs = ((job, self._platform.job_lookup.run_of(job)) for job in asked_jobs(body)[:JOBS_MAX])
         return encode_runs((job, run) for job, run in runs if run is not None)
+
+    # -- workers -----------------------------------------------------------------------------
+
+    async def workers(self, asked: AskedWorkers) -> list[WorkerView]:
+        """The workers that all owners hear, once each; one that gives no answer is left out.
+
+        An answer without any owner's word would be wrong: whoever asks is to try again.
+        """
+        platform, urls = self._platform, self._platform.ownership.peer_urls()
+        ask = partial(self._peers.ask_workers, platform.cluster.secret)
+        found = await asyncio.gather(*(ask(url, asked) for url in urls))
+        told = [one for one in found if one is not None]
+        if self.is_elsewhere(None) and not told:
+            raise Unavailable(code="NOT_OWNER")
+        return merged([*workers_here(platform, asked), *chain.from_iterable(told)])
+
+    def tell_workers(self, body: bytes) -> bytes:
+        """The workers that are heard here, for another server."""
+        asked = msgspec.json.decode(body, type=AskedWorkers)
+        return msgspec.json.encode(WorkerList(workers=workers_here(self._platform, asked)))
 
     def is_peer(self, scope: Scope) -> bool:
         """Whether the caller proves to be a server of this cluster."""

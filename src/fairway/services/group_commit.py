@@ -8,7 +8,7 @@ flush function owns the transaction and tells each item how it went; nothing is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from fairway.core.ids import ShardId
@@ -207,5 +207,8 @@ class ShardCommits(Generic[Item]):
             group = self._groups[shard] = self._make(shard)
         return group
 
-    async def drain(self) -> None:
-        await asyncio.gather(*(group.drain() for group in list(self._groups.values())))
+    async def drain(self, shards: Collection[ShardId] | None = None) -> None:
+        """Wait for what was added; of these shards, if some are named."""
+        groups = self._groups.items()
+        wanted = [group for shard, group in groups if shards is None or shard in shards]
+        await asyncio.gather(*(group.drain() for group in wanted))

@@ -341,6 +341,7 @@ class Platform:
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
             on_committed=self.outbox.news.set,
+            write_leases=self.lease_writer.write_all,
         )
         self.ownership = Ownership(
             self.database,
@@ -406,7 +407,8 @@ class Platform:
         of_flows = self.database, self.job_lookup, self.control, self.dead_letters
         self.flows = Flows(*of_flows, shard_count=self.cluster.shard_count)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
-        self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
+        counted = self.cluster.shard_count, self.clock, self.dispatcher.open_shards
+        self.readiness = Readiness(self.database, *counted)
 
     def _join_acts_on_many(self) -> None:
         """What is done to many jobs at once, by a loop of its own."""

@@ -8,7 +8,9 @@ connection, not all of them, and costs the store five questions a second.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection
 
+from fairway.core.ids import ShardId
 from fairway.runtime.clock import Clock
 from fairway.store import leadership, submissions
 from fairway.store.connections.database import DISCONNECTED, Database
@@ -20,9 +22,16 @@ KEPT_US = 200_000
 
 
 class Readiness:
-    def __init__(self, database: Database, shard_count: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        shard_count: int,
+        clock: Clock,
+        opened: Callable[[], Collection[ShardId]],
+    ) -> None:
         self._database = database
         self._shard_count = shard_count
+        self._opened = opened  # shards that are open here, which the store hears a moment later
         self._clock = clock
         self._answered_us = 0
         self._asking: asyncio.Task[dict[str, bool]] | None = None
@@ -44,12 +53,12 @@ class Readiness:
 
     async def _ask(self) -> dict[str, bool]:
         """A table that somebody locked refuses every job while the rest of the store answers."""
-        found = dict.fromkeys(("database", "jobs_writable", "shards_owned"), False)
+        found = dict.fromkeys(("database", "jobs_writable", "shards_open"), False)
         try:
             async with self._database.people(ANSWER_SECONDS_MAX) as connection:
-                owners = await leadership.read_owners(connection)
+                is_open = await leadership.count_open(connection, self._opened())
                 found["database"] = True
-                found["shards_owned"] = len(owners) == self._shard_count
+                found["shards_open"] = is_open == self._shard_count
                 await submissions.insert_nothing(connection, LOCK_SECONDS_MAX)
                 found["jobs_writable"] = True
         except DISCONNECTED:

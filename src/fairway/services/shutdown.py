@@ -31,7 +31,7 @@ async def hand_over(ownership: Ownership, leases: LeaseWriter, recorder: Recorde
     ownership.stop_granting()
     try:
         async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
-            await leases.write_all()
+            await leases.write_all(ownership.owned())
             await asyncio.shield(recorder.drain_commits())  # given up here, it still goes on
     except DISCONNECTED as error:
         log.warning("not all is written, the next owner asks the workers", error=repr(error))

@@ -1,4 +1,6 @@
-"""Who owns which shard, and under which term. A row, never a lock: rows survive their holders.
+"""Who owns which shard, and under which term; and which servers are there to own some.
+
+A row, never a lock: rows survive their holders.
 
 The database's clock decides when a term has run out; unless it was set back after an owner died,
 then those who wait find by their own clocks that nobody renews it (`core/overlong_terms.py`).
@@ -20,11 +22,47 @@ _SQL = load("leadership.sql")
 
 #: Where servers hear that a shard was taken or let go.
 CHANNEL = "fairway_owners"
+SERVERS_MAX = 1000  # that are looked at
+FAR_SECONDS = 60.0  # a heartbeat that lasts longer was written before the clock went back
+DEAD_KEPT_SECONDS = 3600.0  # for people who look
 
 
 class Claim(NamedTuple):
     term: Term
     was_handed_over: bool  # the last owner wrote down every lease before it went
+
+
+class Server(NamedTuple):
+    """One whose heartbeat has not run out."""
+
+    name: str
+    url: str
+    owns_shards: bool
+    is_leaving: bool
+    is_settled: bool
+    is_prompt: bool
+
+
+class Heartbeat(NamedTuple):
+    """What a server says of itself, and since when another counts as settled or late."""
+
+    name: str
+    url: str
+    owns_shards: bool
+    is_leaving: bool
+    term_seconds: float
+    settle_seconds: float
+    late_seconds: float
+
+
+class ShardRow(NamedTuple):
+    shard: ShardId
+    term: Term
+    owner: str
+    owner_url: str
+    has_owner: bool
+    is_free: bool  # also where somebody stands in for an owner
+    is_open: bool
 
 
 class Owner(NamedTuple):
@@ -39,10 +77,10 @@ async def claim_shards(
     owner: str,
     owner_url: str,
     term_seconds: float,
-    held: Collection[ShardId] = (),
     unrenewed: Mapping[ShardId, datetime] = MappingProxyType({}),
+    wanted: Collection[ShardId] | None = None,
 ) -> dict[ShardId, Claim]:
-    """Take what is free and not held by the caller.
+    """Take what is free of `wanted`, or of all: whoever holds some wants none of those.
 
     `unrenewed` are shards whose terms still end when they did long ago, and when that is.
     """
@@ -51,9 +89,9 @@ async def claim_shards(
         _SQL["claim_shards"],
         owner=owner,
         owner_url=owner_url,
-        held=list(held),
         unrenewed=list(unrenewed),
         ends=list(unrenewed.values()),
+        wanted=None if wanted is None else list(wanted),
         term_time=timedelta(seconds=term_seconds),
         channel=CHANNEL,
     )
@@ -86,17 +124,64 @@ async def stand_in(
 
 
 async def renew_shards(
-    connection: Connection, held: dict[ShardId, Term], term_seconds: float
-) -> dict[ShardId, Term]:
-    """Extend what is still ours; what does not come back is another's."""
+    connection: Connection,
+    held: Mapping[ShardId, Term],
+    term_seconds: float,
+    opened: Collection[ShardId] = (),
+) -> dict[ShardId, bool]:
+    """Extend what is still ours; what does not come back is another's.
+
+    Answers whether each was renewed: one whose row somebody holds was not, and is ours still.
+    """
     rows = await fetch(
         connection,
         _SQL["renew_shards"],
         shards=list(held),
         terms=list(held.values()),
+        opened=[shard in opened for shard in held],
         term_time=timedelta(seconds=term_seconds),
     )
-    return {row["shard"]: row["term"] for row in rows}
+    return {row["shard"]: row["is_renewed"] for row in rows}
+
+
+async def beat(connection: Connection, said: Heartbeat) -> tuple[list[Server], datetime]:
+    """Say that we are there; answers who is, and what time it is by the database's clock."""
+    rows = await fetch(
+        connection,
+        _SQL["beat"],
+        name=said.name,
+        url=said.url,
+        owns_shards=said.owns_shards,
+        is_leaving=said.is_leaving,
+        term_time=timedelta(seconds=said.term_seconds),
+        far_time=timedelta(seconds=FAR_SECONDS + 2 * said.term_seconds),
+        settle_time=timedelta(seconds=said.settle_seconds),
+        late_time=timedelta(seconds=said.late_seconds),
+        servers_max=SERVERS_MAX,
+    )
+    servers = [Server(*row[: len(Server._fields)]) for row in map(tuple, rows)]
+    return servers, rows[0]["now"]
+
+
+async def leave(connection: Connection, name: str) -> None:
+    """Take our row away: nobody counts on us any more."""
+    await fetch(connection, _SQL["leave"], name=name)
+
+
+async def forget_servers(connection: Connection) -> int:
+    """Rows of servers that died a while ago; answers 0, for there is never much to remove."""
+    await fetch(connection, _SQL["forget_servers"], kept=timedelta(seconds=DEAD_KEPT_SECONDS))
+    return 0
+
+
+async def read_shards(connection: Connection) -> list[ShardRow]:
+    return [ShardRow(*row) for row in await fetch(connection, _SQL["read_shards"])]
+
+
+async def count_open(connection: Connection, here: Collection[ShardId] = ()) -> int:
+    """Shards whose owner gives jobs out; those `here` are open at the caller's."""
+    found: int = await fetch_value(connection, _SQL["count_open"], here=list(here))
+    return found
 
 
 async def release_shards(

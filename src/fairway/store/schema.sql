@@ -147,8 +147,20 @@ CREATE TABLE shards (
     owner_url    text        NOT NULL DEFAULT '',
     expires_at   timestamptz NOT NULL DEFAULT '-infinity',
     degraded_term bigint     NOT NULL DEFAULT 0,          -- while it is the term, somebody stands in for an owner
+    opened_term  bigint      NOT NULL DEFAULT 0,          -- while it is the term, its owner gives jobs out
     CONSTRAINT shards_term UNIQUE (shard, term)
 );
+
+-- Servers that are there, by their heartbeats: they share the shards among them.
+CREATE TABLE servers (
+    name        text        PRIMARY KEY,
+    url         text        NOT NULL,
+    owns_shards boolean     NOT NULL,
+    is_leaving  boolean     NOT NULL,                     -- about to stop: it gets no more shards
+    since       timestamptz NOT NULL,                     -- it has been there without a gap
+    seen_at     timestamptz NOT NULL,                     -- its last heartbeat, by the database's clock
+    expires_at  timestamptz NOT NULL                      -- it counts as dead from here on
+) WITH (fillfactor = 50);
 
 -- When each worker session was last heard, and whose it is: one narrow row a session, not one a job.
 CREATE TABLE sessions (

@@ -20,7 +20,7 @@ async def test_health_needs_no_key(nobody: httpx2.AsyncClient) -> None:
     assert (await nobody.get("/livez")).json() == {"status": "ok"}
     ready = await nobody.get("/readyz")
     assert ready.status_code == 200
-    checks = {"database": True, "jobs_writable": True, "shards_owned": True}
+    checks = {"database": True, "jobs_writable": True, "shards_open": True}
     assert ready.json() == {"status": "ok", "checks": checks}
     for path in ("/livez", "/readyz", "/metrics"):
         head = await nobody.head(path)

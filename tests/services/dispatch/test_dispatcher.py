@@ -68,7 +68,7 @@ class Machine:
     def own(self, shard: int, term: int = TERM) -> None:
         self.dispatcher.shards.terms[ShardId(shard)] = Term(term)
         self.dispatcher.open_shard(ShardId(shard))
-        self.dispatcher.shards.trusted_until_us = self.clock.now_us() + round(TRUST_SECONDS * 1e6)
+        self.dispatcher.trust_until(self.clock.now_us() + round(TRUST_SECONDS * 1e6))
 
     def job(self, *, shard: int = 0, **changes: Any) -> QueuedJob:
         job_id = make_job_id(ShardId(shard), self.clock.unix_ms(), next(self._numbers), 0)

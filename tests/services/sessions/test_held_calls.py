@@ -214,7 +214,7 @@ class World:
 
     def trust(self, *, is_given: bool) -> None:
         later_us = round(1e9) if is_given else 0
-        self.machine.dispatcher.shards.trusted_until_us = self.machine.clock.now_us() + later_us
+        self.machine.dispatcher.trust_until(self.machine.clock.now_us() + later_us)
 
     def pass_time(self, seconds: float) -> None:
         self.machine.clock.advance(seconds)
@@ -359,7 +359,7 @@ def test_when_its_tenant_may_run_more(machine: Machine) -> None:
 
 def test_when_it_came_while_the_term_was_in_doubt(machine: Machine) -> None:
     machine.worker("shared", short=0)  # somebody runs what the other tenant brings
-    machine.dispatcher.shards.trusted_until_us = 0
+    machine.dispatcher.trust_until(0)
     machine.arrive(machine.job(tenant=7))
     own = machine.worker("own", tenant=TenantId(7))
     assert machine.take(own) == []
@@ -385,7 +385,7 @@ def test_when_its_job_came_while_the_term_was_in_doubt(machine: Machine) -> None
     own = machine.worker("own", tenant=TenantId(7))
     machine.dispatcher.hold_open(own)
     machine.arrive(machine.job(tenant=8))
-    machine.dispatcher.shards.trusted_until_us = 0
+    machine.dispatcher.trust_until(0)
     machine.arrive(machine.job(tenant=7))
     machine.own(0)
     machine.arrive(machine.job(tenant=8))

@@ -141,7 +141,7 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(platform.clock.now_us())
     assert hand.key in dispatcher.sessions
-    await platform.ownership._restore(ShardId(0))
+    await platform.ownership._takeover._restore(ShardId(0))
     await rescuer.run_once(platform.clock.now_us())
     assert dispatcher.leases[job].session.key == hand.key
 

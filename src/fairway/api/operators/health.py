@@ -39,7 +39,7 @@ async def livez(request: Request) -> Response:
             Health,
             {
                 "status": "ok",
-                "checks": {"database": True, "jobs_writable": True, "shards_owned": True},
+                "checks": {"database": True, "jobs_writable": True, "shards_open": True},
             },
         ),
         Reply(
@@ -48,7 +48,7 @@ async def livez(request: Request) -> Response:
             Health,
             {
                 "status": "not ready",
-                "checks": {"database": True, "jobs_writable": False, "shards_owned": True},
+                "checks": {"database": True, "jobs_writable": False, "shards_open": True},
             },
         ),
     ),
@@ -57,8 +57,8 @@ async def readyz(request: Request) -> Response:
     """Can it take work?
 
     The database answers, jobs can be written (nobody holds a lock on their table, and it is not
-    read-only) and every shard has an owner. Not ready is a 503 that says which check does not
-    hold.
+    read-only) and every shard has an owner that gives its jobs out. Not ready is a 503 that says
+    which check does not hold.
     """
     platform: Platform = request.app.state.platform
     checks = await platform.readiness.checks()

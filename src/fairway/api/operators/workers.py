@@ -1,6 +1,6 @@
 """For operators: which workers there are, and asking one to drain.
 
-The owner of the shards hears the workers. A server that owns none passes the question on.
+The owners of the shards hear the workers. Whichever server is asked asks the others.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import json_reply
-from fairway.api.relay import RelayedReply
+from fairway.api.peers import AskedWorkers
+from fairway.api.relay import Relay
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
-from fairway.services.workers.worker_list import WorkerSight
 from fairway.wire.operators.operator import WorkerList, WorkerView
 
 _WORKER = {
@@ -43,9 +43,7 @@ async def list_workers(request: Request, platform: Platform) -> Response:
     Every worker that the platform hears, with what it runs and how firmly its machine holds jobs
     to their limits.
     """
-    if request.app.state.relay.is_elsewhere(None):
-        return RelayedReply(request.app.state.relay, b"", None)
-    return _shown(platform, platform.worker_list.workers())
+    return _shown(await _relay(request).workers(AskedWorkers()))
 
 
 @Endpoint(
@@ -70,29 +68,27 @@ async def drain_worker(request: Request, platform: Platform, actor: Actor) -> Re
     The worker takes no more jobs, asks those it runs to checkpoint and hand themselves back, waits
     as long as its own grace allows, and ends. No job uses an attempt for it.
     """
-    if request.app.state.relay.is_elsewhere(None):
-        return RelayedReply(request.app.state.relay, b"", None)
     name = request.path_params["name"]
-    meant = platform.worker_list.named(name)
+    meant = await _relay(request).workers(AskedWorkers(name))
     if not meant:
         raise NotFound(f"There is no worker {name[:128]!r}; `GET /v1/workers` lists them.")
     owners = {one.tenant for one in meant}
+    whose = owners.pop() if len(owners) == 1 else None
     act = Act(
         "drain_worker",
         name[:128],
-        owners.pop() if len(owners) == 1 else None,
+        None if whose is None else platform.directory.id_of(whose),
         {"draining": [one.life for one in meant if one.draining]},
         {"draining": [one.life for one in meant]},
     )
     await platform.registry.note(actor, act)  # first: nobody drains without it
-    return _shown(platform, platform.worker_list.ask_to_drain(name), 202)
+    return _shown(await _relay(request).workers(AskedWorkers(name, drain=True)), 202)
 
 
-def _shown(platform: Platform, sights: list[WorkerSight], status: int = 200) -> Response:
-    return json_reply(WorkerList(workers=[_view(platform, one) for one in sights]), status)
+def _relay(request: Request) -> Relay:
+    relay: Relay = request.app.state.relay
+    return relay
 
 
-def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
-    whose = None if sight.tenant is None else platform.directory.name_of(sight.tenant)
-    silent_seconds = round(sight.silent_seconds, 3)
-    return WorkerView(**sight._asdict() | {"tenant": whose, "silent_seconds": silent_seconds})
+def _shown(views: list[WorkerView], status: int = 200) -> Response:
+    return json_reply(WorkerList(workers=views), status)

@@ -32,6 +32,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.granting import Granting, Memory
 from fairway.services.dispatch.lease_table import LeaseTable
+from fairway.services.dispatch.letting_go import LettingGo
 from fairway.services.dispatch.owned_shards import OwnedShards
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.dispatch.ports import Ports
@@ -79,7 +80,7 @@ class Dispatcher:
         self._hinted_us: int | None = None  # when another server last told of jobs
         self.pools = pools
         self.failure_policy = failure_policy
-        self.shards = OwnedShards()
+        self.shards = OwnedShards(settings.shard_count)
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
         self.backlog = Backlog(settings.limits, self.shares.is_crowded)
@@ -89,6 +90,8 @@ class Dispatcher:
         self._granting = Granting(memory, settings.tokens, ports, clock, metrics, spans)
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
+        shard_count = settings.shard_count
+        self._letting_go = LettingGo(memory, self._granting, clock, shard_count=shard_count)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
         self._pulled = PulledLeases(memory, settings.tokens, ports, clock, metrics, spans)
         self._runs = RunEnds(
@@ -155,7 +158,7 @@ class Dispatcher:
 
     def trust_until(self, until_us: int) -> None:
         """Past this moment another server may own what this one does: nothing is granted then."""
-        self.shards.trusted_until_us = until_us
+        self.shards.trust(until_us)
 
     def claim_shard(self, shard: ShardId, term: Term) -> None:
         """This server owns it from now on; its leases must be found before anybody is judged.
@@ -178,23 +181,21 @@ class Dispatcher:
         """As `open_shard`, in degraded mode: its jobs are pulled from the store."""
         self.shards.open_for_pulls(shard)
 
-    def close_shard(self, shard: ShardId) -> None:
-        """Another server owns it now: forget all of it, write nothing."""
+    def close_shard(self, shard: ShardId, *, is_whole: bool = False) -> None:
+        """Another server owns it now: forget all of it, write nothing.
+
+        The next owner must hear what workers run; unless it finds all of that on disk.
+        """
         self.shards.close(shard)
         self.backlog.forget_shard(shard)
         foreign = [lease for lease in self.leases.values() if lease.shard == shard]
         self.leases.release(foreign, self._clock.now_us())
-        self._presence.forget_greetings()  # the next owner must hear what they run
+        if not is_whole:
+            self._presence.forget_greetings()
 
-    def whole_on_disk(self, handed_over: set[ShardId]) -> set[ShardId]:
-        """Shards of which the next owner finds all in the store: who runs what, and what ended.
-
-        Of one that was not opened yet nobody knows: unless it was handed over like that.
-        """
-        unsure = {lease.shard for lease in self.leases.values() if not lease.written}
-        unsure |= {shard_of(job_id) for job_id in self.backlog.underway.unrecorded_ids}
-        known = self.shards.open | handed_over
-        return (known & self.shards.terms.keys()) - unsure
+    def letting_go(self) -> LettingGo:
+        """For whoever renews terms, and hands shards over."""
+        return self._letting_go
 
     # -- jobs arrive -------------------------------------------------------------------------
 
@@ -341,11 +342,6 @@ class Dispatcher:
     def take_stale_leases(self, older_than_us: int) -> list[Lease]:
         """Lazily granted leases that still run and are due to be written down."""
         return self.leases.take_stale(older_than_us)
-
-    def withdraw_unheard(self) -> None:
-        """Grants that no worker heard of and the store does not know are as if they never were."""
-        for session in self.sessions.values():
-            self.leases.release(session.withdraw_unwritten(), self._clock.now_us())
 
     def send_whole(self, lease: Lease, payload: bytes) -> None:
         """A lease that never reached its worker goes out again; its payload was read anew."""

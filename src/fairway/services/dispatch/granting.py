@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
@@ -32,6 +32,9 @@ from fairway.services.sessions.sessions import Lease, Session
 
 if TYPE_CHECKING:
     from fairway.runtime.otlp_spans import JobSpans
+
+#: A tenant's next job, or None.
+Take: TypeAlias = Callable[[TenantId], QueuedJob | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Granting:
 
     def _serve_waiting(self, pool: PoolId, now_us: int) -> None:
         """Whose call is held the longest goes first; before them, those that are warm for a job."""
-        if now_us >= self._shards.trusted_until_us:
+        if now_us >= self._shards.last_trusted_until_us:
             return
         lines = self._held.lines(pool)
         if not (lines and self._shares[pool].has_work):
@@ -138,7 +141,7 @@ class Granting:
         self, session: Session, pool: PoolId, now_us: int, types: frozenset[TypeId] | None = None
     ) -> bool:
         """Answers whether it could have taken more than there was for it."""
-        if now_us >= self._shards.trusted_until_us:
+        if now_us >= self._shards.last_trusted_until_us:
             return False  # perhaps no longer the owner: grant nothing until the term is renewed
         share = self._shares[pool]
         free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
@@ -147,12 +150,13 @@ class Granting:
             share.sleep(tenant, now_us)
 
         types = session.types if types is None else types
-        take = self._backlog.taker(pool, types, self._leases, asleep, now_us)
+        take = self._trusted(self._backlog.taker(pool, types, self._leases, asleep, now_us), now_us)
         if session.tenant is None:
             lend = None
             if share.has_idle_reserve:
                 fits = share.may_borrow
                 lend = self._backlog.taker(pool, types, self._leases, asleep, now_us, fits)
+                lend = self._trusted(lend, now_us)
             if (only := session.only_tenants) is not None:
                 take, lend = _of(only, take), None if lend is None else _of(only, lend)
             granted = share.grant(free, take, now_us, lend=lend)
@@ -161,6 +165,13 @@ class Granting:
         if granted:
             self._lease(session, self._pools.by_number[pool], granted, now_us)
         return len(granted) < free
+
+    def _trusted(self, take: Take, now_us: int) -> Take:
+        """Of a shard that may be another's by now, or is about to be, nothing is taken."""
+        if now_us < self._shards.trusted_until_us:
+            return take
+        may_grant_to = self._shards.may_grant_to
+        return lambda tenant: take(tenant) if may_grant_to(tenant, now_us) else None
 
     def _lease(
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
@@ -206,9 +217,7 @@ class Granting:
         return in_time
 
 
-def _of(
-    tenants: frozenset[TenantId], take: Callable[[TenantId], QueuedJob | None]
-) -> Callable[[TenantId], QueuedJob | None]:
+def _of(tenants: frozenset[TenantId], take: Take) -> Take:
     """As `take`, for these tenants; of others there is nothing for the worker that asks."""
     return lambda tenant: take(tenant) if tenant in tenants else None
 

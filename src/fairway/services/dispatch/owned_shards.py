@@ -1,20 +1,23 @@
 """The shards that this server owns: under which term, how far each is taken over, for how long.
 
 Facts alone, of this server's own knowledge: whether a term still holds is the store's to say
-(`ownership.py`). Nothing here knows of jobs or workers.
+(`ownership.py`). Each shard is trusted for itself: one whose term could not be renewed, or which is
+being handed over, is granted nothing of, and holds up no other. Nothing here knows of jobs or
+workers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from fairway.core.ids import ShardId, Term
+from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
 
 
 class OwnedShards:
-    def __init__(self) -> None:
+    def __init__(self, shard_count: int) -> None:
+        self._shard_count = shard_count
         self.terms: dict[ShardId, Term] = {}  # shard → the term under which this server owns it
         self.terms_view: Mapping[ShardId, Term] = MappingProxyType(self.terms)
         self.open: set[ShardId] = set()  # owned, and past the adoption of running leases
@@ -23,7 +26,11 @@ class OwnedShards:
         self.all_restored = asyncio.Event()
         self.all_restored.set()
         self.claims = 0  # of shards so far
-        self.trusted_until_us = 0  # past this moment another server may have taken over
+        self.suspended: set[ShardId] = set()  # owned; being handed over, so nothing is granted
+        self._trust_us: dict[ShardId, int] = {}  # shard → until when it is surely ours
+        self._trust_of_new_us = 0  # of shards that are claimed from now on
+        self.trusted_until_us = 0  # until here each of them may be granted from,
+        self.last_trusted_until_us = 0  # and until here some; afterwards another may own them all
 
     def claim(self, shard: ShardId, term: Term) -> None:
         """Ours from now on; its leases must be found before anybody is judged."""
@@ -33,6 +40,9 @@ class OwnedShards:
         self.claims += 1
         self.restoring.add(shard)
         self.all_restored.clear()
+        self.suspended.discard(shard)
+        self._trust_us[shard] = self._trust_of_new_us
+        self._review_trust()
 
     def restored(self, shard: ShardId) -> None:
         """Every written lease of it is here, or it is another's."""
@@ -54,7 +64,46 @@ class OwnedShards:
         self.pulled.discard(shard)
         self.restored(shard)
         self.terms.pop(shard, None)
+        self.suspended.discard(shard)
+        self._review_trust()
 
     def restored_term(self, shard: ShardId) -> Term | None:
         """Its term, once all of its written leases are here."""
         return None if shard in self.restoring else self.terms.get(shard)
+
+    # -- trust -------------------------------------------------------------------------------
+
+    def trust(self, until_us: int, shards: Collection[ShardId] | None = None) -> None:
+        """Past this moment another server may own these; None: any, also those still to come."""
+        if shards is None:
+            self._trust_of_new_us = until_us
+            shards = self.terms.keys()
+        self._trust_us.update(dict.fromkeys(shards, until_us))
+        self._review_trust()
+
+    def suspend(self, shards: Collection[ShardId]) -> None:
+        """Nothing is granted from these, until they are resumed, closed or claimed anew."""
+        self.suspended.update(self.terms.keys() & set(shards))
+        self._review_trust()
+
+    def resume(self, shards: Collection[ShardId]) -> None:
+        self.suspended.difference_update(shards)
+        self._review_trust()
+
+    def may_grant(self, shard: ShardId, now_us: int) -> bool:
+        return shard not in self.suspended and now_us < self._until_us(shard)
+
+    def may_grant_to(self, tenant: TenantId, now_us: int) -> bool:
+        """Whether the tenant's home is among those that may be granted from."""
+        return self.may_grant(shard_for_tenant(tenant, self._shard_count), now_us)
+
+    def _until_us(self, shard: ShardId) -> int:
+        return self._trust_us.get(shard, self._trust_of_new_us)
+
+    def _review_trust(self) -> None:
+        """Looked at with every grant, so it is counted when it changes."""
+        self._trust_us = {one: us for one, us in self._trust_us.items() if one in self.terms}
+        ends_us = [self._until_us(one) for one in self.terms if one not in self.suspended]
+        self.last_trusted_until_us = max(ends_us, default=self._trust_of_new_us)
+        is_whole = len(ends_us) == len(self.terms)
+        self.trusted_until_us = min(ends_us, default=self._trust_of_new_us) if is_whole else 0

@@ -4,9 +4,13 @@ A server renews its terms several times before they run out. It trusts a term on
 moment it asked plus the term's length, by its own monotonic clock: a server that was stopped and
 resumed finds its trust gone and grants nothing, and whatever it still writes meets another term in
 the same statement. A new owner first lets workers say what they run, then grants; unless the last
-one stopped cleanly, having written down all that they run.
+one let go of it cleanly, having written down all that they run.
 
     claim ──▶ read written leases ──▶ wait for workers' hellos ──▶ open ──▶ renew … ──▶ lost
+
+Servers say with every round that they are there, and share the shards evenly: who has more than its
+part hands some over, a few at a time (`spreading.py`). Each shard is trusted for itself: one whose
+row cannot be renewed stops alone.
 
 A server that is not to own shards takes none, unless nobody has owned one for long: then it stands
 in (degraded mode, `pulls.py`), under a term of its own, and gives way to the first owner.
@@ -22,34 +26,34 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairway.core.backlog.pulls import UnownedShards
-from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
+from fairway.core.ids import ShardId, Term
 from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
-from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.spreading import ClusterLook, Spreading
+from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
-from fairway.store import backlog as backlog_store
 from fairway.store import leadership as store
-from fairway.store import leases as lease_store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import Connection, Database
-from fairway.store.leadership import Claim, Owner
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
 
 PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
-RUNNING_PAGE = 500  # leases of a statement
-STREAMS_PAGE = 1000
+ROUNDS_PER_TERM = 5
+LATE_ROUNDS = 2.5  # a heartbeat that is older is late
+SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
+LOCKED_SECONDS = 0.1  # until a free shard whose row somebody held is tried again
 LOST = "shard lost to another owner"
-COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
-STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
 LOOKS_APART_SECONDS = 10.0  # they say nothing of the time between
-STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
+HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
+WHOLE_LOOK_SECONDS = 0.01
 
 
 class OwnershipPorts(NamedTuple):
@@ -59,6 +63,7 @@ class OwnershipPorts(NamedTuple):
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
     on_committed: Callable[[], None]  # a tenant's own transaction, with jobs in it
+    write_leases: Callable[[Collection[ShardId]], Awaitable[None]]  # all that workers run of these
 
 
 class Ownership:
@@ -88,9 +93,13 @@ class Ownership:
         self.owners: dict[ShardId, Owner] = {}
         self._overlong_terms = OverlongTerms()
         self._unowned = UnownedShards()
+        self._spreading = Spreading(server_name)
+        self._giving: asyncio.Task[None] | None = None
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
+        steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
+        self._takeover = TakeOver(database, dispatcher, settings, steps, clock=clock)
 
     @property
     def has_peers(self) -> bool:
@@ -104,19 +113,39 @@ class Ownership:
                 return owner.owner_url
         return None
 
+    def peer_urls(self) -> set[str]:
+        """Where all other owners are reached."""
+        others = self.owners.values()
+        return {one.owner_url for one in others if one.owner != self.server_name}
+
+    def owned(self) -> set[ShardId]:
+        return set(self._dispatcher.terms())
+
     async def run_once(self, now_us: int) -> float:
-        """Renew what is ours, take what is free; several times a term."""
+        """Say that we are here, renew what is ours, take our part; several times a term."""
+        rest_seconds = self._settings.term_seconds / ROUNDS_PER_TERM
         if self._is_cut_off(now_us):
-            return self._settings.term_seconds / 5
+            return rest_seconds
         patience_seconds = max(self._settings.term_seconds, PATIENCE_SECONDS)
+        give: list[ShardId] = []
         async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
             await self._renew(connection, asked_us)
-            take = self._claim if self._settings.owns_shards else self._stand_in
-            await take(connection)
-            self._store_clock.was_read(await store.database_now(connection), self._clock.now_us())
-            self.owners = await store.read_owners(connection)
-        return self._settings.term_seconds / 5
+            servers = await self._beat(connection)
+            await self._release(connection)
+            rows = await store.read_shards(connection)
+            self._know(rows)
+            if not self._settings.owns_shards:
+                await self._stand_in(connection)
+            elif not self.is_resigned:
+                wanted, give = await self._share(connection, servers, rows, asked_us)
+                rest_seconds = min(rest_seconds, LOCKED_SECONDS) if wanted else rest_seconds
+            if self._dispatcher.terms().keys() != {row.shard for row in rows if self._is_ours(row)}:
+                self._know(await store.read_shards(connection))
+        if give and self._giving is None:
+            self._giving = asyncio.create_task(self._hand_over(set(give)), name="hand over")
+            self._giving.add_done_callback(self._gave)
+        return rest_seconds
 
     def stop_granting(self) -> None:
         """About to stop: nothing more is granted or taken; terms hold until they are let go."""
@@ -131,16 +160,15 @@ class Ownership:
         self.stop_granting()
         async with self._speaking:  # no renewal or claim of ours is under way
             self._letting_go |= self._dispatcher.terms()
-            self._written |= self._dispatcher.whole_on_disk(self._handed_over)
+            self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
             for shard in list(self._dispatcher.terms()):
                 self._dispatcher.close_shard(shard)  # in one step with the look at what is written
-            if self._letting_go:
-                async with self._database.background() as connection:
-                    await store.release_shards(connection, self._letting_go, written=self._written)
-                self._letting_go.clear()
+            async with self._database.background() as connection:
+                await store.leave(connection, self.server_name)  # before others share them out
+                await self._release(connection)
 
     async def close(self) -> None:
-        for task in self._takeovers:
+        for task in (*self._takeovers, *([self._giving] if self._giving else [])):
             task.cancel()
         if self._connection is not None:
             await self._connection.close()
@@ -177,29 +205,68 @@ class Ownership:
     def _hear_commit(self, *notice: object) -> None:
         self._ports.on_committed()
 
-    async def _renew(self, connection: Connection, asked_us: int) -> None:
-        held = dict(self._dispatcher.terms())
+    async def _beat(self, connection: Connection) -> list[Server]:
+        """We are here; and who else is."""
         term_seconds = self._settings.term_seconds
-        renewed = await store.renew_shards(connection, held, term_seconds) if held else {}
+        said = Heartbeat(
+            self.server_name,
+            self._settings.url,
+            owns_shards=self._settings.owns_shards,
+            is_leaving=self.is_resigned,
+            term_seconds=term_seconds,
+            settle_seconds=term_seconds * SETTLED_TERMS,
+            late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
+        )
+        servers, now = await store.beat(connection, said)
+        self._store_clock.was_read(now, self._clock.now_us())
+        return servers
+
+    async def _renew(self, connection: Connection, asked_us: int) -> None:
+        """What cannot be renewed now, for somebody holds its row, is ours and not trusted."""
+        held = dict(self._dispatcher.terms())
+        term_seconds, opened = self._settings.term_seconds, set(self._dispatcher.open_shards())
+        renewed = await store.renew_shards(connection, held, term_seconds, opened) if held else {}
         for shard in held.keys() - renewed.keys():
             is_over = not self._settings.owns_shards
             event = "an owner is back, degraded mode is over" if is_over else LOST
             log.warning(event, shard=shard, term=held[shard])
             self._dispatcher.close_shard(shard)
-        if not self.is_resigned:
-            self._dispatcher.trust_until(asked_us + round(term_seconds * TRUST_PART * 1e6))
+        self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
 
-    async def _claim(self, connection: Connection) -> None:
-        if self.is_resigned:
-            return
-        unrenewed = await self._unrenewed(connection)
+    def _trust(self, shards: Collection[ShardId], asked_us: int) -> None:
+        if not self.is_resigned:
+            until_us = asked_us + round(self._settings.term_seconds * TRUST_PART * 1e6)
+            self._dispatcher.letting_go().trust(until_us, shards)
+
+    def _know(self, rows: Collection[ShardRow]) -> None:
+        """Who owns what."""
+        self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
+
+    def _is_ours(self, row: ShardRow) -> bool:
+        return row.has_owner and row.owner == self.server_name
+
+    async def _share(
+        self,
+        connection: Connection,
+        servers: list[Server],
+        rows: list[ShardRow],
+        asked_us: int,
+    ) -> tuple[set[ShardId], list[ShardId]]:
+        """Take our part of what is free; answers what is still to be got, and what to hand over."""
+        unrenewed, dispatcher = await self._unrenewed(connection), self._dispatcher
+        look = ClusterLook(
+            servers, rows, unrenewed.keys(), dispatcher.terms(), dispatcher.open_shards()
+        )
+        take, give = self._spreading.part(look, self._clock.now_us())
+        if not take:
+            return take, give
         taken = await store.claim_shards(
             connection,
             self.server_name,
             self._settings.url,
             self._settings.term_seconds,
-            held=self._dispatcher.terms().keys(),  # renewed a moment ago, however late
             unrenewed=unrenewed,
+            wanted=take,
         )
         for shard in taken.keys() & unrenewed.keys():
             log.warning(
@@ -209,7 +276,51 @@ class Ownership:
             )
         for shard, claim in taken.items():
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
-            self._begin(shard, claim.term, self._take_over(shard, claim))
+            self._begin(shard, claim.term, self._takeover.run(shard, claim))
+        self._trust(taken.keys(), asked_us)
+        return take - taken.keys(), give
+
+    # -- handing over --------------------------------------------------------------------------
+
+    async def _hand_over(self, shards: set[ShardId]) -> None:
+        """Let these go for others to take: nothing of them is granted any more, and all is on disk.
+
+        What cannot be had on disk soon stays: its workers would have to be asked.
+        """
+        letting_go = self._dispatcher.letting_go()
+        letting_go.suspend(shards)
+        try:
+            async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+                await self._ports.write_leases(shards)
+                while not shards <= letting_go.whole_on_disk(()):
+                    await pause(WHOLE_LOOK_SECONDS)
+        except DISCONNECTED as error:
+            log.info("not all of the shards is on disk", shards=sorted(shards), error=repr(error))
+        async with self._speaking:
+            held = self._dispatcher.terms()
+            whole = shards & letting_go.whole_on_disk(())  # in one step with what follows
+            self._letting_go |= {shard: held[shard] for shard in whole}
+            self._written |= whole
+            for shard in whole:
+                self._dispatcher.close_shard(shard, is_whole=True)
+            letting_go.resume(shards - whole)
+            self._spreading.given(whole)
+            self._spreading.not_given(shards - whole, self._clock.now_us())
+            async with self._database.background() as connection:
+                await self._release(connection)
+        log.info("shards handed over", shards=sorted(whole))
+
+    def _gave(self, task: asyncio.Task[None]) -> None:
+        self._giving = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("hand-over failed, the term ends by itself", error=repr(error))
+
+    async def _release(self, connection: Connection) -> None:
+        """What was closed here is anybody's; what fails is tried again with the next round."""
+        if self._letting_go:
+            await store.release_shards(connection, self._letting_go, written=self._written)
+            self._letting_go.clear()
+            self._written.clear()
 
     async def _stand_in(self, connection: Connection) -> None:
         """For shards that nobody has owned for long, on a server that is not to own any."""
@@ -235,7 +346,7 @@ class Ownership:
                     after_seconds=settings.degraded_after_seconds,
                 )
                 self._handed_over.discard(shard)
-                self._begin(shard, term, self._take_over_for_pulls(shard, term))
+                self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
 
     def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
         self._dispatcher.claim_shard(shard, term)
@@ -254,126 +365,3 @@ class Ownership:
         self._takeovers.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("take-over failed", error=repr(error))
-
-    # -- taking over -------------------------------------------------------------------------
-
-    async def _take_over(self, shard: ShardId, claim: Claim) -> None:
-        """Each step is tried until it succeeds; what later ones meet does not undo it."""
-        term = claim.term
-        listen = () if claim.was_handed_over else (self._hear_from_workers,)
-        for step in (self._restore, *listen, self._open, self._discover):
-            if not await self._is_done(step, shard, term):
-                return
-        log.info("shard owned", shard=shard, term=term)
-        await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
-
-    async def _take_over_for_pulls(self, shard: ShardId, term: Term) -> None:
-        """As `_take_over`, in degraded mode: nothing is read into windows."""
-        for step in (self._restore, self._hear_from_all, self._open_for_pulls):
-            if not await self._is_done(step, shard, term):
-                return
-
-    async def _is_done(
-        self,
-        step: Callable[[ShardId], Awaitable[None]],
-        shard: ShardId,
-        term: Term,
-        pause_seconds: float = 0.2,
-    ) -> bool:
-        """Do a step of the take-over; False when the shard went to another owner meanwhile."""
-        while self._dispatcher.term_of(shard) == term:
-            try:
-                await step(shard)
-                return self._dispatcher.term_of(shard) == term
-            except Exception as error:
-                log.warning(
-                    "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
-                )
-                await pause(pause_seconds)
-        return False
-
-    async def _restore(self, shard: ShardId) -> None:
-        """Leases that were written stand until their worker is silent for too long.
-
-        Those of keys that were revoked before this server knew of them end at once.
-        """
-        term, after = self._dispatcher.term_of(shard), str(LOWEST_JOB_ID)
-        revoked: set[str] = set()
-        while True:
-            async with self._database.hot() as connection:
-                page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
-                keys = {found.session for found in page}
-                origins = await lease_store.whose_sessions(connection, shard, keys)
-            if self._dispatcher.term_of(shard) != term:
-                return
-            revoked |= {origin.opener for origin in origins.values() if origin.is_revoked}
-            for found in page:
-                if self._dispatcher.lease_on(found.job.id) is None:
-                    origin = origins.get(found.session)
-                    session = self._dispatcher.found_session(found.session, origin)
-                    self._dispatcher.restore_written(
-                        session, found.job, found.token, found.running_seconds
-                    )
-            if len(page) < RUNNING_PAGE:
-                break
-            after = page[-1].job.id
-            await pause(0)
-        if revoked:
-            await self._ports.on_revoked(revoked)
-        self._dispatcher.leases_restored(shard)
-
-    async def _hear_from_workers(self, shard: ShardId) -> None:
-        async with self._database.hot() as connection:
-            silence = self._settings.lease_seconds_of(SHORT)
-            live = await lease_store.live_sessions(connection, shard, silence)
-        await self._hear_from(live, self._settings.adoption_seconds)
-
-    async def _hear_from_all(self, shard: ShardId) -> None:
-        """As above, after a long time in which nobody heard workers, and none wrote them off."""
-        settings = self._settings
-        silence = settings.degraded_after_seconds + STAND_IN_SECONDS
-        async with self._database.hot() as connection:
-            live = await lease_store.live_sessions(connection, shard, silence)
-        await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
-
-    async def _open(self, shard: ShardId) -> None:
-        term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
-        if term is not None and self._dispatcher.term_of(shard) == term:
-            self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
-
-    async def _open_for_pulls(self, shard: ShardId) -> None:
-        term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
-        if term is not None and self._dispatcher.term_of(shard) == term:
-            self._dispatcher.open_for_pulls(shard)
-
-    async def _discover(self, shard: ShardId) -> None:
-        """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
-        term = self._dispatcher.term_of(shard)
-        walk = backlog_store.StreamWalk(shard, STREAMS_PAGE)
-        while not walk.is_over:
-            async with self._database.hot() as connection:
-                heads = await walk.next_page(connection)
-            if self._dispatcher.term_of(shard) != term:
-                return  # what another owns is not ours to offer
-            self._dispatcher.windows().noticed(heads)
-            await pause(0)
-
-    async def _count(self, shard: ShardId) -> None:
-        """How deep the backlog is. Until it is known, limits of depth count what has come since."""
-        term = self._dispatcher.term_of(shard)
-        async with self._database.background() as connection:
-            depths = await backlog_store.count_queued(connection, shard)
-        if self._dispatcher.term_of(shard) == term:
-            self._dispatcher.windows().counted(depths)
-
-    async def _hear_from(self, live: set[str], seconds: float) -> None:
-        """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
-        deadline_us = self._clock.now_us() + round(seconds * 1e6)
-        while self._clock.now_us() < deadline_us and not self._all_greeted(live):
-            await pause(0.02)
-
-    def _all_greeted(self, live: set[str]) -> bool:
-        found = map(self._dispatcher.session_of, live)
-        return all(session is not None and session.greeted for session in found)

@@ -22,7 +22,7 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, flows, schedules, submissions, unique_jobs
+from fairway.store import audit, flows, leadership, schedules, submissions, unique_jobs
 from fairway.store import bulk_actions as actions
 from fairway.store.billing import usage
 from fairway.store.connections.database import Connection, Database
@@ -143,6 +143,7 @@ class Pruner:
             lambda c: minutes.forget_history(c, "minute", now - KEPT["minute"], ROWS_AT_ONCE),
             lambda c: minutes.forget_history(c, "hour", hours_since, ROWS_AT_ONCE),
             lambda c: sights.forget_sights(c),
+            lambda c: leadership.forget_servers(c),
             lambda c: alarm_history.forget_alarms(c, hours_since, LINES_KEPT_MAX, ROWS_AT_ONCE),
             lambda c: marks.forget_marks(c, hours_since, MARKS_KEPT_MAX, ROWS_AT_ONCE),
         )

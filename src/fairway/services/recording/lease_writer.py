@@ -6,7 +6,7 @@ Most short jobs end before the lazy write looks; they cost two row writes, not t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
@@ -73,12 +73,14 @@ class LeaseWriter:
             await self._write_late(self._dispatcher.take_stale_leases(now_us - self._lazy_us))
         return self._lazy_us / 2e6
 
-    async def write_all(self) -> None:
-        """Before another server goes on: whatever a worker was given, and nothing beside it."""
-        await self._at_once.drain()
+    async def write_all(self, shards: Collection[ShardId]) -> None:
+        """Before another server goes on: whatever a worker was given, and nothing beside it.
+
+        Nothing more of these shards is granted by now.
+        """
+        await self._at_once.drain(shards)
         async with self._writing_lazily:
-            self._dispatcher.withdraw_unheard()
-            await self._write_late(self._dispatcher.unwritten())
+            await self._write_late(self._dispatcher.letting_go().unwritten(shards))
 
     async def _write_late(self, leases: list[Lease]) -> None:
         if not leases:

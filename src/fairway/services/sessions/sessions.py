@@ -7,7 +7,7 @@ dispatcher changes, inside one event loop; nothing here does I/O.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -330,11 +330,11 @@ class Session:
     def has_news(self) -> bool:
         return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)
 
-    def withdraw_unwritten(self) -> list[Lease]:
+    def withdraw_unwritten(self, shards: Collection[ShardId]) -> list[Lease]:
         """Leases on their way out that the store does not know: its worker never hears of them."""
-        unwritten = [lease for lease in self.outbox if not lease.written]
-        self.outbox = [lease for lease in self.outbox if lease.written]
-        return unwritten
+        gone = [lease for lease in self.outbox if not lease.written and lease.shard in shards]
+        self.outbox = [one for one in self.outbox if one.written or one.shard not in shards]
+        return gone
 
     def ended(self) -> None:
         """Leases know their session: what was never sent must not keep it."""

@@ -80,6 +80,7 @@ TABLES = tuple(
             "marks",
             "migrations",
             "outbox",
+            "servers",
             "sessions",
             "sign_ins",
             "sql_logins",

@@ -1,7 +1,8 @@
 -- name: claim_shards
--- Take every shard whose owner has let its term run out, but for those the caller holds: a term that
--- nobody else took is good, and renewed. Waits for the old owner's last statement, which holds the row;
--- whatever comes after it finds another term and writes nothing. The new term begins after the wait.
+-- Take those of the wanted shards (NULL: of all) whose owner has let its term run out. Whoever holds one does not
+-- want it: a term that nobody else took is good, and renewed. A row that somebody holds, as the old owner's last
+-- statement does, is passed over, so that it holds up no other; the caller comes again. Whatever the old owner
+-- writes afterwards finds another term and writes nothing. The new term begins when the row is got.
 -- Beside them, those that the caller knows to be unrenewed, unless they were renewed since; and those in
 -- degraded mode: who stands in gives way to an owner at once, however long its term would last.
 -- Whoever passes calls on to the owner hears of the new one.
@@ -9,8 +10,8 @@ WITH free AS MATERIALIZED (
     SELECT shard, expires_at = '-infinity' AS was_handed_over FROM shards
     WHERE (expires_at < now() OR degraded_term = term
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
-      AND shard <> ALL(:held::int[])
-    ORDER BY shard FOR UPDATE
+      AND (:wanted::int[] IS NULL OR shard = ANY(:wanted::int[]))
+    ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
@@ -37,16 +38,67 @@ WITH free AS MATERIALIZED (
 SELECT shard, term, pg_notify(:channel, '') FROM taken
 
 -- name: renew_shards
--- From the moment that the rows are held, not from the one it was asked: what was renewed is in force.
-WITH mine AS MATERIALIZED (
-    SELECT shards.shard FROM shards
-    JOIN unnest(:shards::int[], :terms::bigint[]) AS held (shard, term)
-      ON shards.shard = held.shard AND shards.term = held.term
-    ORDER BY shards.shard FOR NO KEY UPDATE OF shards
+-- From the moment that a row is held, not from the one it was asked: what was renewed is in force. A row that
+-- somebody else holds is passed over: it alone is not renewed, and the answer says that it is still ours.
+WITH held AS MATERIALIZED (
+    SELECT shard, term, is_open
+    FROM unnest(:shards::int[], :terms::bigint[], :opened::boolean[]) AS held (shard, term, is_open)
+), mine AS MATERIALIZED (
+    SELECT shards.shard, held.is_open FROM shards
+    JOIN held ON shards.shard = held.shard AND shards.term = held.term
+    ORDER BY shards.shard FOR NO KEY UPDATE OF shards SKIP LOCKED
+), renewed AS (
+    UPDATE shards SET expires_at = clock_timestamp() + :term_time::interval,
+                      opened_term = CASE WHEN mine.is_open THEN shards.term ELSE shards.opened_term END
+    FROM mine WHERE shards.shard = mine.shard
+    RETURNING shards.shard
 )
-UPDATE shards SET expires_at = clock_timestamp() + :term_time::interval
-FROM mine WHERE shards.shard = mine.shard
-RETURNING shards.shard, shards.term
+SELECT shards.shard, shards.term, renewed.shard IS NOT NULL AS is_renewed
+FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
+LEFT JOIN renewed ON renewed.shard = shards.shard
+
+-- name: beat
+-- We are there until a term from now; answers who is, ourselves among them. One whose heartbeat had run out
+-- begins anew. An end that lies further ahead than anybody would write was written by a clock that went back.
+WITH beat AS (
+    INSERT INTO servers AS known (name, url, owns_shards, is_leaving, since, seen_at, expires_at)
+    VALUES (:name, :url, :owns_shards, :is_leaving, clock_timestamp(), clock_timestamp(),
+            clock_timestamp() + :term_time::interval)
+    ON CONFLICT (name) DO UPDATE SET
+        url = excluded.url, owns_shards = excluded.owns_shards, is_leaving = excluded.is_leaving,
+        since = CASE WHEN known.since <= excluded.seen_at AND known.expires_at >= excluded.seen_at
+                     THEN known.since ELSE excluded.since END,
+        seen_at = excluded.seen_at, expires_at = excluded.expires_at
+    RETURNING name, url, owns_shards, is_leaving, since, seen_at
+), there AS (
+    SELECT name, url, owns_shards, is_leaving, since, seen_at FROM beat
+    UNION ALL
+    (SELECT name, url, owns_shards, is_leaving, since, seen_at FROM servers
+     WHERE expires_at >= now() AND expires_at < now() + :far_time::interval AND name <> :name
+     ORDER BY seen_at DESC LIMIT :servers_max)
+)
+SELECT name, url, owns_shards, is_leaving, seen_at - since >= :settle_time::interval AS is_settled,
+       seen_at >= clock_timestamp() - :late_time::interval AS is_prompt, clock_timestamp() AS now
+FROM there
+
+-- name: leave
+-- This server stops: nobody counts on it any more.
+DELETE FROM servers WHERE name = :name
+
+-- name: forget_servers
+DELETE FROM servers WHERE expires_at < now() - :kept::interval
+
+-- name: read_shards
+SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
+       expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open
+FROM shards ORDER BY shard
+
+-- name: count_open
+-- Shards whose owner gives jobs out, as far as it is known: an owner of the build before does not tell.
+SELECT count(*) FROM shards
+WHERE expires_at >= now()
+  AND (opened_term = term OR shard = ANY(:here::int[])
+       OR NOT EXISTS (SELECT FROM servers WHERE servers.name = shards.owner))
 
 -- name: release_shards
 -- A clean stop hands over at once, and whoever waits for a shard hears of it. With every lease written down,

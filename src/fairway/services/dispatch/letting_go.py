@@ -1,0 +1,72 @@
+"""Shards on their way to another server: what is granted no more, and what must be on disk first.
+
+A part of the dispatcher, got from it by `Dispatcher.letting_go`; no I/O. A shard that is suspended
+is owned as ever: workers report, ends are written, only nothing of it is granted. Once all of it is
+on disk its owner closes it and lets it go; else it is resumed, as if nothing had been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fairway.core.ids import PoolId, ShardId, TenantId, shard_for_tenant, shard_of
+from fairway.runtime.clock import Clock
+from fairway.services.dispatch.granting import Granting, Memory
+from fairway.services.sessions.sessions import Lease
+
+
+class LettingGo:
+    def __init__(
+        self, memory: Memory, granting: Granting, clock: Clock, *, shard_count: int
+    ) -> None:
+        self._shards = memory.shards
+        self._sessions = memory.sessions
+        self._leases = memory.leases
+        self._backlog = memory.backlog
+        self._granting = granting
+        self._clock = clock
+        self._shard_count = shard_count
+
+    def suspend(self, shards: Collection[ShardId]) -> None:
+        """Nothing more of these is granted."""
+        self._shards.suspend(shards)
+
+    def resume(self, shards: Collection[ShardId]) -> None:
+        """They stay here: what waits in them is granted again."""
+        self._shards.resume(shards)
+        self._wake(shards)
+
+    def trust(self, until_us: int, shards: Collection[ShardId]) -> None:
+        """These are ours until then; what waits in one that was in doubt is granted again."""
+        now_us = self._clock.now_us()
+        doubtful = [one for one in shards if not self._shards.may_grant(one, now_us)]
+        self._shards.trust(until_us, shards)
+        if doubtful:
+            self._wake(doubtful)
+
+    def whole_on_disk(self, handed_over: Collection[ShardId]) -> set[ShardId]:
+        """Shards of which the next owner finds all in the store: who runs what, and what ended.
+
+        Of one that was not opened yet nobody knows: unless it was handed over like that.
+        """
+        unsure = {lease.shard for lease in self._leases.values() if not lease.written}
+        unsure |= {shard_of(job_id) for job_id in self._backlog.underway.unrecorded_ids}
+        known = self._shards.open | set(handed_over)
+        return (known & self._shards.terms.keys()) - unsure
+
+    def unwritten(self, shards: Collection[ShardId]) -> list[Lease]:
+        """Leases of these that a worker was given and the store does not know.
+
+        Grants that no worker heard of and the store does not know are as if they never were.
+        """
+        for session in self._sessions.values():
+            self._leases.release(session.withdraw_unwritten(shards), self._clock.now_us())
+        leases = self._leases.values()
+        return [lease for lease in leases if not lease.written and lease.shard in shards]
+
+    def _wake(self, shards: Collection[ShardId]) -> None:
+        homes, pool_tenants = set(shards), self._backlog.counts.pool_tenants()
+        self._granting.wake([one for one in pool_tenants if self._home(one) in homes])
+
+    def _home(self, pool_tenant: tuple[PoolId, TenantId]) -> ShardId:
+        return shard_for_tenant(pool_tenant[1], self._shard_count)

@@ -1,0 +1,101 @@
+"""This server's part in spreading the shards: which free ones to take now, which to let go.
+
+What is even is decided in `core/shard_spread.py`; here is what a server remembers between two looks
+at the store, by its own clock: since when a shard is free or not open yet, and what was tried in
+vain. A shard that stays free for longer than a moment is anybody's, so that none is orphaned. No
+I/O: `ownership.py` reads the rows and acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from fairway.core.backlog.pulls import UnownedShards
+from fairway.core.ids import ShardId, Term
+from fairway.core.shard_spread import LiveServer, Spread, plan
+from fairway.store.leadership import Server, ShardRow
+
+ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
+APART_US = 5_000_000  # looks say nothing of the time between when they are further apart
+OPENING_US = 5_000_000  # a shard that does not open within this time holds up no others
+TRY_AGAIN_US = 10_000_000  # after a hand-over that led to nothing
+
+
+class ClusterLook(NamedTuple):
+    """What the store said, and what is here."""
+
+    servers: Sequence[Server]
+    rows: Sequence[ShardRow]
+    unrenewed: Collection[ShardId]  # their owners died before the database's clock went back
+    held: Mapping[ShardId, Term]
+    opened: Collection[ShardId]
+
+
+class Part(NamedTuple):
+    """What this server does of the plan."""
+
+    take: set[ShardId]
+    give: list[ShardId]
+
+
+class Spreading:
+    def __init__(self, server_name: str) -> None:
+        self._name = server_name
+        self._free = UnownedShards()
+        self._unopened: dict[tuple[ShardId, Term], int] = {}  # → since when, by our clock
+        self._given: set[ShardId] = set()  # let go for somebody, who has not taken them yet
+        self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
+        self._give_after_us = 0
+
+    def part(self, look: ClusterLook, now_us: int) -> Part:
+        """What to do now, by the newest look."""
+        free = {row.shard for row in look.rows if row.is_free} | set(look.unrenewed)
+        free -= look.held.keys()  # a term of ours that nobody took is good
+        orphans = self._free.look(free, now_us, ORPHAN_US, APART_US)
+        owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
+        owned |= dict.fromkeys(look.held, self._name)
+        spread = Spread(self._live(look.servers), owned, free, self._moving(look, free, now_us))
+        planned = plan(spread)
+        take = orphans | {shard for shard, name in planned.take.items() if name == self._name}
+        if self._given & orphans:  # nobody wants them: do not try it over and over
+            self._give_after_us = now_us + TRY_AGAIN_US
+        self._given &= free
+        mine = sum(owned[shard] == self._name for shard in planned.give)
+        return Part(take, self._to_give(mine, look.opened, now_us))
+
+    def given(self, shards: Collection[ShardId]) -> None:
+        """These were let go."""
+        self._given.update(shards)
+
+    def not_given(self, shards: Collection[ShardId], now_us: int) -> None:
+        """These could not be handed over as a whole: others go first, for a while."""
+        self._kept_until_us.update(dict.fromkeys(shards, now_us + TRY_AGAIN_US))
+
+    def _to_give(self, count: int, opened: Collection[ShardId], now_us: int) -> list[ShardId]:
+        if now_us < self._give_after_us:
+            return []
+        kept = {one: us for one, us in self._kept_until_us.items() if us > now_us}
+        self._kept_until_us = kept
+        return sorted((shard for shard in opened if shard not in kept), reverse=True)[:count]
+
+    def _moving(self, look: ClusterLook, free: Collection[ShardId], now_us: int) -> int:
+        """How many taken shards are about to be opened."""
+        unopened = [
+            (row.shard, row.term)
+            for row in look.rows
+            if not row.is_open and row.shard not in free and row.shard not in look.opened
+        ]
+        before = self._unopened
+        self._unopened = {one: before.get(one, now_us) for one in unopened}
+        return sum(now_us - since_us < OPENING_US for since_us in self._unopened.values())
+
+    def _live(self, servers: Sequence[Server]) -> list[LiveServer]:
+        """Those that may own shards; we know that we are there."""
+        return [
+            LiveServer(
+                one.name, one.is_settled, one.is_prompt or one.name == self._name, one.is_leaving
+            )
+            for one in servers
+            if one.owns_shards
+        ]

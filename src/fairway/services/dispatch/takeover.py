@@ -1,0 +1,179 @@
+"""Taking a shard over: from the claim to the first grant, step by step.
+
+Each step is tried until it succeeds or the shard is another's. Written leases stand; workers that
+were alive a moment ago say what they run, unless the last owner wrote all of that down; then the
+shard is open, and its streams are found in the store. Claims nothing and renews nothing: that is
+`ownership.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
+
+from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
+from fairway.core.pools import SHORT
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import pause
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.store import backlog as backlog_store
+from fairway.store import leases as lease_store
+from fairway.store.connections.database import Database
+from fairway.store.leadership import Claim
+
+log = logger("ownership")
+
+RUNNING_PAGE = 500  # leases of a statement
+STREAMS_PAGE = 1000
+COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
+STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
+STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
+
+
+class TakeOverPorts(NamedTuple):
+    """What it needs done by others, and whom it tells that a shard is open."""
+
+    before_open: Callable[[ShardId], Awaitable[None]]
+    on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
+    on_news: Callable[[], None]
+
+
+class TakeOver:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        ports: TakeOverPorts,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._ports = ports
+        self._clock = clock
+
+    async def run(self, shard: ShardId, claim: Claim) -> None:
+        """Each step is tried until it succeeds; what later ones meet does not undo it."""
+        term = claim.term
+        listen = () if claim.was_handed_over else (self._hear_from_workers,)
+        for step in (self._restore, *listen, self._open, self._discover):
+            if not await self._is_done(step, shard, term):
+                return
+        log.info("shard owned", shard=shard, term=term)
+        await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+
+    async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
+        """As `run`, in degraded mode: nothing is read into windows."""
+        for step in (self._restore, self._hear_from_all, self._open_for_pulls):
+            if not await self._is_done(step, shard, term):
+                return
+
+    async def _is_done(
+        self,
+        step: Callable[[ShardId], Awaitable[None]],
+        shard: ShardId,
+        term: Term,
+        pause_seconds: float = 0.2,
+    ) -> bool:
+        """Do a step of the take-over; False when the shard went to another owner meanwhile."""
+        while self._dispatcher.term_of(shard) == term:
+            try:
+                await step(shard)
+                return self._dispatcher.term_of(shard) == term
+            except Exception as error:
+                log.warning(
+                    "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
+                )
+                await pause(pause_seconds)
+        return False
+
+    async def _restore(self, shard: ShardId) -> None:
+        """Leases that were written stand until their worker is silent for too long.
+
+        Those of keys that were revoked before this server knew of them end at once.
+        """
+        term, after = self._dispatcher.term_of(shard), str(LOWEST_JOB_ID)
+        revoked: set[str] = set()
+        while True:
+            async with self._database.hot() as connection:
+                page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
+                keys = {found.session for found in page}
+                origins = await lease_store.whose_sessions(connection, shard, keys)
+            if self._dispatcher.term_of(shard) != term:
+                return
+            revoked |= {origin.opener for origin in origins.values() if origin.is_revoked}
+            for found in page:
+                if self._dispatcher.lease_on(found.job.id) is None:
+                    origin = origins.get(found.session)
+                    session = self._dispatcher.found_session(found.session, origin)
+                    self._dispatcher.restore_written(
+                        session, found.job, found.token, found.running_seconds
+                    )
+            if len(page) < RUNNING_PAGE:
+                break
+            after = page[-1].job.id
+            await pause(0)
+        if revoked:
+            await self._ports.on_revoked(revoked)
+        self._dispatcher.leases_restored(shard)
+
+    async def _hear_from_workers(self, shard: ShardId) -> None:
+        async with self._database.hot() as connection:
+            silence = self._settings.lease_seconds_of(SHORT)
+            live = await lease_store.live_sessions(connection, shard, silence)
+        await self._hear_from(live, self._settings.adoption_seconds)
+
+    async def _hear_from_all(self, shard: ShardId) -> None:
+        """As above, after a long time in which nobody heard workers, and none wrote them off."""
+        settings = self._settings
+        silence = settings.degraded_after_seconds + STAND_IN_SECONDS
+        async with self._database.hot() as connection:
+            live = await lease_store.live_sessions(connection, shard, silence)
+        await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
+
+    async def _open(self, shard: ShardId) -> None:
+        term = self._dispatcher.term_of(shard)
+        await self._ports.before_open(shard)
+        if term is not None and self._dispatcher.term_of(shard) == term:
+            self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
+            self._ports.on_news()  # the next renewal tells others that it is open
+
+    async def _open_for_pulls(self, shard: ShardId) -> None:
+        term = self._dispatcher.term_of(shard)
+        await self._ports.before_open(shard)
+        if term is not None and self._dispatcher.term_of(shard) == term:
+            self._dispatcher.open_for_pulls(shard)
+
+    async def _discover(self, shard: ShardId) -> None:
+        """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
+        term = self._dispatcher.term_of(shard)
+        walk = backlog_store.StreamWalk(shard, STREAMS_PAGE)
+        while not walk.is_over:
+            async with self._database.hot() as connection:
+                heads = await walk.next_page(connection)
+            if self._dispatcher.term_of(shard) != term:
+                return  # what another owns is not ours to offer
+            self._dispatcher.windows().noticed(heads)
+            await pause(0)
+
+    async def _count(self, shard: ShardId) -> None:
+        """How deep the backlog is. Until it is known, limits of depth count what has come since."""
+        term = self._dispatcher.term_of(shard)
+        async with self._database.background() as connection:
+            depths = await backlog_store.count_queued(connection, shard)
+        if self._dispatcher.term_of(shard) == term:
+            self._dispatcher.windows().counted(depths)
+
+    async def _hear_from(self, live: set[str], seconds: float) -> None:
+        """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
+        deadline_us = self._clock.now_us() + round(seconds * 1e6)
+        while self._clock.now_us() < deadline_us and not self._all_greeted(live):
+            await pause(0.02)
+
+    def _all_greeted(self, live: set[str]) -> bool:
+        found = map(self._dispatcher.session_of, live)
+        return all(session is not None and session.greeted for session in found)

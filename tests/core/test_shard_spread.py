@@ -1,0 +1,140 @@
+"""How shards are spread: evenly, by as few moves as can be, and by nobody's flapping."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.properties import tried
+
+from fairway.core.ids import ShardId
+from fairway.core.shard_spread import LiveServer, Spread, SpreadPlan, moves_at_once, plan, quotas
+
+NAMES = "abcdefgh"
+names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True)
+owned_or_free = st.lists(st.none() | st.sampled_from(NAMES), min_size=1, max_size=70)
+Shards = Mapping[ShardId, str]
+
+
+def there(names: Sequence[str], **late: bool) -> list[LiveServer]:
+    return [LiveServer(name, is_settled=True, is_prompt=not late.get(name)) for name in names]
+
+
+def spread_of(servers: Sequence[LiveServer], owners: Sequence[str | None]) -> Spread:
+    """Whoever is not there owns nothing."""
+    live = {one.name for one in servers}
+    owned = {ShardId(n): name for n, name in enumerate(owners) if name is not None and name in live}
+    return Spread(servers, owned, [n for n in map(ShardId, range(len(owners))) if n not in owned])
+
+
+def done(spread: Spread, planned: SpreadPlan) -> Spread:
+    """After everybody did its part: what was given is open at its new owner."""
+    owned = dict(spread.owned) | planned.take | planned.give
+    return spread._replace(owned=owned, free=[one for one in spread.free if one not in owned])
+
+
+def settle(spread: Spread) -> tuple[Spread, Counter[ShardId]]:
+    """Round for round until nothing is left to do; and how often each shard was given away."""
+    moved = Counter[ShardId]()
+    for _ in range(500):
+        planned = plan(spread)
+        if planned == ({}, {}):
+            return spread, moved
+        assert all(spread.owned[shard] != name for shard, name in planned.give.items())
+        assert len(planned.give) <= moves_at_once(len(spread.owned) + len(spread.free))
+        moved.update(planned.give.keys())
+        spread = done(spread, planned)
+    raise AssertionError("shards move for ever")
+
+
+def most_and_least(spread: Spread) -> tuple[int, int]:
+    held = Counter(spread.owned.values())
+    counts = [held[one.name] for one in spread.servers if not one.is_leaving]
+    return max(counts), min(counts)
+
+
+@tried(200)
+@given(names=names, owners=owned_or_free)
+def test_in_the_end_all_hold_their_even_part_and_nothing_moves(
+    names: list[str], owners: list[str | None]
+) -> None:
+    begun = spread_of(there(names), owners)
+    ended, moved = settle(begun)
+    most, least = most_and_least(ended)
+    assert (most - least <= 1, most) == (True, -(-len(owners) // len(names)))
+    assert not ended.free
+    assert set(moved.values()) <= {1}, "no shard moves twice"
+    held = Counter(begun.owned.values())
+    allowed = quotas(names, held, len(owners))
+    assert moved.total() == sum(max(held[name] - allowed[name], 0) for name in names)
+
+
+@tried(200)
+@given(names=names, shards=st.integers(1, 70))
+def test_one_that_joins_or_leaves_moves_no_more_than_its_own_part(
+    names: list[str], shards: int
+) -> None:
+    assume(len(names) > 1)
+    before, _ = settle(spread_of(there(names[1:]), [None] * shards))
+    joined, moved = settle(before._replace(servers=there(names)))
+    assert moved.total() == Counter(joined.owned.values())[names[0]] == shards // len(names)
+    leaves = Spread(
+        there(names[1:]),
+        {shard: name for shard, name in joined.owned.items() if name != names[0]},
+        [shard for shard, name in joined.owned.items() if name == names[0]],
+    )
+    left, moved = settle(leaves)
+    assert not moved, "those that stay keep what they have"
+    assert most_and_least(left)[0] - most_and_least(left)[1] <= 1
+
+
+@tried(200)
+@given(names=names, shards=st.integers(1, 70), late=st.sampled_from(NAMES))
+def test_who_flaps_or_is_late_by_a_round_moves_nothing(
+    names: list[str], shards: int, late: str
+) -> None:
+    spread, _ = settle(spread_of(there(names), [None] * shards))
+    new = LiveServer("new", is_settled=False, is_prompt=True)
+    for servers in ([*there(names), new], there(names, **{late: True})):
+        assert plan(spread._replace(servers=servers)) == ({}, {})
+
+
+@tried(200)
+@given(names=names, owners=owned_or_free, late=st.sets(st.sampled_from(NAMES)))
+def test_who_is_late_gets_nothing_more(
+    names: list[str], owners: list[str | None], late: set[str]
+) -> None:
+    planned = plan(spread_of(there(names, **dict.fromkeys(late, True)), owners))
+    assert late.isdisjoint(planned.take.values())
+    assert late.isdisjoint(planned.give.values())
+
+
+def test_whoever_is_alone_takes_all_of_them() -> None:
+    for is_settled in (True, False):
+        alone = LiveServer("a", is_settled, is_prompt=True)
+        assert len(plan(spread_of([alone], [None] * 64)).take) == 64
+
+
+def test_shards_of_one_that_stops_are_shared_out_among_those_that_stay() -> None:
+    leaving = LiveServer("a", is_settled=True, is_prompt=True, is_leaving=True)
+    owners = ["b", "b", "c", "c", None, None, "a", "a"]
+    planned = plan(spread_of([leaving, *there("bc")], owners))
+    assert Counter(planned.take.values()) == {"b": 1, "c": 1}
+    assert planned.give == {}, "it lets its own go by itself"
+
+
+def test_nothing_is_let_go_while_an_owner_is_not_known() -> None:
+    """One of a build before this one says nothing of itself, and takes whatever is free."""
+    spread = spread_of(there("ab"), ["a"] * 7)
+    unknown: Shards = {**spread.owned, ShardId(7): "old"}
+    assert plan(spread._replace(owned=unknown)).give == {}
+    assert plan(spread).give
+
+
+def test_few_shards_are_on_their_way_at_a_time() -> None:
+    spread = spread_of(there("ab"), ["a"] * 64)
+    assert len(plan(spread).give) == 4
+    assert len(plan(spread._replace(moving=3)).give) == 1
+    assert plan(spread._replace(moving=4)).give == {}

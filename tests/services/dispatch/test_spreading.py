@@ -1,0 +1,197 @@
+"""Shards spread over servers on one database: who joins is served, who leaves is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from tests.postgres import connected
+from tests.services.dispatch.roaming_worker import RoamingWorker
+from tests.services.platform_room import (
+    QUICK,
+    TERM_SECONDS,
+    Hand,
+    add_tenant,
+    kill,
+    owner_on,
+    submit,
+    until,
+)
+
+from fairway.core.ids import JobId, ShardId, shard_for_tenant
+from fairway.core.tenant import Tenant
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.settings import Settings
+from fairway.services.jobs.far_runs import no_peers
+from fairway.services.platform import Platform
+
+SHARDS = 8
+WIDE = replace(QUICK, shard_count=SHARDS)
+GAP_SECONDS_MAX = 2.0
+SOAK_SECONDS = float(os.environ.get("FAIRWAY_SPREAD_SECONDS", "600"))
+SOAK_SHARDS = 16
+STAY_SECONDS = 20.0
+SETTLED_SECONDS = 10.0  # of those; then the shards are spread
+UNEVEN_MAX = 0.20
+
+
+async def joined(dsn: str, settings: Settings = WIDE) -> Platform:
+    platform = await Platform.prepare(dsn, settings, SystemClock(), no_peers)
+    await platform.start()
+    return platform
+
+
+def opened(*platforms: Platform) -> list[int]:
+    return sorted(len(one.dispatcher.shards.open) for one in platforms)
+
+
+class Load:
+    """A job for every shard, over and over, by whichever server is there."""
+
+    def __init__(self, tenants: Sequence[Tenant]) -> None:
+        self._tenants = tenants
+        self._task: asyncio.Task[None] | None = None
+        self._is_over = False
+        self.platforms: list[Platform] = []
+        self.jobs: list[JobId] = []
+
+    def begin(self, *platforms: Platform) -> None:
+        self.platforms = list(platforms)
+        self._task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        self._is_over = True
+        assert self._task is not None
+        await self._task
+
+    async def _run(self) -> None:
+        turn = 0
+        while not self._is_over:
+            for tenant in self._tenants:
+                turn += 1
+                platform = self.platforms[turn % len(self.platforms)]
+                self.jobs += await submit(platform, tenant)
+            await asyncio.sleep(0.05)
+
+
+async def of_every_shard(platform: Platform) -> list[Tenant]:
+    count = platform.cluster.shard_count
+    tenants = [await add_tenant(platform, f"t{number}") for number in range(count)]
+    assert {shard_for_tenant(one.id, count) for one in tenants} == set(range(count))
+    return tenants
+
+
+async def test_servers_join_leave_and_die_and_no_job_is_lost_or_run_twice(
+    database_url: str,
+) -> None:
+    first = await joined(database_url)
+    await until(lambda: opened(first) == [SHARDS])
+    load, worker = Load(await of_every_shard(first)), RoamingWorker()
+    worker.meet(first)
+    load.begin(first)
+    second, third = await joined(database_url), await joined(database_url)
+    for one in (second, third):
+        await one.directory.run_once(0)
+    worker.meet(second, third)
+    await until(lambda: opened(first, second, third) == [2, 3, 3])
+    load.platforms = [first, second, third]
+    assert all((await third.readiness.checks()).values())
+
+    load.platforms = [first, third]
+    await second.let_go()  # it still passes on what comes
+    await until(lambda: opened(first, third) == [4, 4])
+    await worker.part(second)
+    await second.stop()
+    await asyncio.sleep(0.2)
+    assert max(worker.gaps.values()) < GAP_SECONDS_MAX
+    assert len(worker.gaps) == SHARDS
+
+    load.platforms = [third]
+    began = time.monotonic()
+    await worker.part(first)
+    await kill(first)
+    await until(lambda: opened(third) == [SHARDS])
+    assert time.monotonic() - began < TERM_SECONDS + GAP_SECONDS_MAX
+    await load.end()
+    await until(lambda: worker.done >= set(load.jobs))
+    await worker.leave()
+    await third.stop()
+    assert set(worker.runs) == set(load.jobs)
+    assert max(worker.runs.values()) == 1
+    assert worker.trouble == []
+
+
+async def test_one_sick_shard_stops_alone(database_url: str) -> None:
+    async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
+        tenants = await of_every_shard(platform)
+        sick = ShardId(3)
+        async with other.transaction():
+            await other.fetch("SELECT FROM shards WHERE shard = 3 FOR UPDATE")
+            await until(lambda: not platform.dispatcher.shards.may_grant(sick, now_us(platform)))
+            jobs = [(await submit(platform, tenant))[0] for tenant in tenants]
+            hand = Hand(platform, short=SHARDS)
+            leases = await hand.take(SHARDS - 1)
+            ends = time.monotonic() + 2 * TERM_SECONDS
+            while time.monotonic() < ends:  # the others' terms are renewed all the while
+                news = await hand.say(wait_seconds=0.1)
+                assert news is not None
+                assert news.leases == []
+            assert platform.dispatcher.shards.last_trusted_until_us > now_us(platform)
+            assert {lease.shard for lease in leases} == set(range(SHARDS)) - {sick}
+        async with asyncio.timeout(10):
+            while not (news := await hand.say(wait_seconds=1.0)) or not news.leases:
+                continue
+        assert news.leases[0].job.id in jobs, "the row is free, and its held call is answered"
+
+
+def now_us(platform: Platform) -> int:
+    return platform.clock.now_us()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SOAK_SECONDS + 120)
+async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> None:
+    """FAIRWAY_SPREAD_SECONDS says for how long; prints what was seen."""
+    settings = Settings(data_dir=QUICK.data_dir, shard_count=SOAK_SHARDS)
+    stays = [await joined(database_url, settings) for _ in range(2)]
+    await until(lambda: opened(*stays) == [SOAK_SHARDS // 2] * 2)
+    load, worker = Load(await of_every_shard(stays[0])), RoamingWorker()
+    await stays[1].directory.run_once(0)
+    worker.meet(*stays)
+    load.begin(*stays)
+    await asyncio.sleep(2)
+    worker.forget_gaps()
+    ends, uneven, visits = time.monotonic() + SOAK_SECONDS, list[float](), 0
+    while time.monotonic() < ends:
+        guest = await joined(database_url, settings)
+        worker.meet(guest)
+        await asyncio.sleep(SETTLED_SECONDS)
+        before = worker.given.copy()
+        await asyncio.sleep(STAY_SECONDS - SETTLED_SECONDS)
+        given = [worker.given[one] - before[one] for one in (*stays, guest)]
+        uneven.append(max(abs(one * 3 / sum(given) - 1) for one in given))
+        await guest.let_go()
+        await until(lambda: sum(opened(*stays)) == SOAK_SHARDS)
+        await worker.part(guest)
+        await guest.stop()
+        await asyncio.sleep(STAY_SECONDS)
+        visits += 1
+    await load.end()
+    await until(lambda: worker.done >= set(load.jobs))
+    lost, doubled = set(load.jobs) - worker.done, [n for n in worker.runs.values() if n > 1]
+    print(  # noqa: T201  # what the soak is run for
+        f"{visits} visits, {len(load.jobs)} jobs, lost {len(lost)}, run twice {len(doubled)},"
+        f" longest time without a grant {max(worker.gaps.values()):.2f} s,"
+        f" work uneven by {max(uneven):.0%} at most, trouble {worker.trouble}"
+    )
+    await worker.leave()
+    for one in stays:
+        await one.stop()
+    assert (lost, doubled, worker.trouble) == (set(), [], [])
+    assert len(worker.gaps) == SOAK_SHARDS
+    assert max(worker.gaps.values()) <= GAP_SECONDS_MAX
+    assert max(uneven) <= UNEVEN_MAX
