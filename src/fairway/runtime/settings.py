@@ -88,6 +88,9 @@ class Settings:
     shard_count: int = 1
     """Parts that jobs are divided into, each with one owner; written once, when the database is
     founded."""
+    store_by_shard: bool = False
+    """Every statement names one shard, as a distributed PostgreSQL needs it; on plain PostgreSQL
+    one statement carries the rows of many, which is cheaper."""
     retention_days: int = 7
     """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
     on."""

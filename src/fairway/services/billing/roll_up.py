@@ -14,6 +14,7 @@ from fairway.core.ids import ShardId
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import each_apart, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.billing import usage
 from fairway.store.connections.database import Database
@@ -47,7 +48,8 @@ class RollUp:
                 await usage.begin_billing(connection, new)
                 await usage.try_again(connection, new)
             self._begun.update(new)
-        done = await in_each_shard(shards, self.drain)
+        busy = await busy_shards(self._database, "with_usage", shards)
+        done = await in_each_shard(busy, self.drain)
         return REST_SECONDS if all(done) else BUSY_SECONDS
 
     async def drain(self, shard: ShardId) -> bool:

@@ -18,6 +18,7 @@ from fairway.core.scheduling.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import due_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import promotion as store
 from fairway.store.connections.database import Connection, Database
@@ -77,10 +78,14 @@ class Promoter:
         self._progress: dict[ShardId, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rounds = await in_each_shard(self._dispatcher.open_shards(), self._round)
+        soon = await due_shards(self._database, "scheduled", self._dispatcher.open_shards())
+        rounds = await in_each_shard(soon.due, self._round)
         oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
         self._metrics.oldest_due.set(oldest_ms / 1000)
-        return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
+        rests = [found.rest_seconds for found in rounds]
+        if soon.seconds is not None:
+            rests.append(max(soon.seconds, REST_MIN_SECONDS))
+        return min(rests, default=REST_MAX_SECONDS)
 
     async def _round(self, shard: ShardId) -> Round:
         term = self._dispatcher.term_of(shard)
