@@ -118,7 +118,7 @@ async def test_every_end_of_a_job_is_booked_in_its_own_hour(connection: Connecti
     for _ in range(2):  # from the log, and from the hours
         found = {one.period: one[3:] for one in await lines(connection, cuts=cuts)}
         assert found == {2: (0, 1, 100, 1000), 3: (0, 1, 10, 0)}
-        await usage.roll_up(connection, SHARD, 100)
+        await usage.roll_up(connection, [SHARD], 100)
     skipped = failure(job, epoch + 3, 0, state=State.EXPIRED, is_attempt=False)
     assert await settle(connection, {SHARD: Term(term)}, [skipped]) == set()
     assert (await used(connection))[3:] == (1, 2, 110, 1000)
@@ -148,14 +148,14 @@ async def test_a_roll_up_moves_everything_and_changes_nothing(connection: Connec
             sums = expected.setdefault(key, [0, 0, 0])
             sums[:] = sums[0] + 1, sums[1] + 1, sums[2] + batch[-1].ran_us
         assert await record_successes(connection, {SHARD: Term(term)}, batch) == set()
-        await usage.roll_up(connection, SHARD, dice.randint(0, 3))
+        await usage.roll_up(connection, [SHARD], dice.randint(0, 3))
         found = {
             (tenant, one.pool, one.type): [*one[3:6]]
             for tenant in (1, 2)
             for one in await lines(connection, tenant)
         }
         assert found == expected
-    while await usage.roll_up(connection, SHARD, 5):
+    while await usage.roll_up(connection, [SHARD], 5):
         pass
     assert await connection.fetchval("SELECT count(*) FROM usage_log") == 0
     assert await connection.fetchval("SELECT sum(jobs_ended) FROM usage_hours") == sum(
@@ -173,13 +173,13 @@ async def test_a_roll_up_that_is_cut_short_was_never_there(
         assert await record_successes(connection, {SHARD: Term(term)}, [one]) == set()
     cut_short = other_connection.transaction()
     await cut_short.start()
-    assert await usage.roll_up(other_connection, SHARD, 2) == 2
-    assert await usage.roll_up(connection, SHARD, 100) == 0, "somebody else holds the books"
+    assert await usage.roll_up(other_connection, [SHARD], 2) == 2
+    assert await usage.roll_up(connection, [SHARD], 100) == 0, "somebody else holds the books"
     assert (await used(connection))[3:] == (3, 3, 30, 0)
     await cut_short.rollback()
     assert (await used(connection))[3:] == (3, 3, 30, 0)
-    assert await usage.roll_up(connection, SHARD, 100) == 3
-    assert await usage.roll_up(other_connection, SHARD, 100) == 0
+    assert await usage.roll_up(connection, [SHARD], 100) == 3
+    assert await usage.roll_up(other_connection, [SHARD], 100) == 0
     assert (await used(connection))[3:] == (3, 3, 30, 0)
 
 
@@ -193,7 +193,7 @@ async def test_what_comes_too_late_for_a_month_is_booked_after_it(connection: Co
     cuts = [LONG_AGO, month.begins, month.begins + timedelta(hours=1)]
     for _ in range(2):
         assert {one.period for one in await lines(connection, cuts=cuts)} == {2}
-        await usage.roll_up(connection, SHARD, 100)
+        await usage.roll_up(connection, [SHARD], 100)
 
 
 async def test_a_month_is_not_closed_before_its_log_is_rolled_up(connection: Connection) -> None:
@@ -203,7 +203,7 @@ async def test_a_month_is_not_closed_before_its_log_is_rolled_up(connection: Con
     done = success(await add_job(connection), term, 10)
     assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     assert not await statements.close_until(connection, SHARD, begins, ends)
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert await statements.close_until(connection, SHARD, begins, ends)
     assert not await statements.close_until(connection, SHARD, begins, ends), "once"
 
@@ -215,7 +215,7 @@ async def test_usage_outlives_its_jobs_and_goes_when_its_month_is_stated(
     done = success(await add_job(connection), term, 10)
     assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     await connection.execute("DELETE FROM jobs")
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert await usage.forget_usage(connection, FAR, 10) == 0, "the month is open"
     assert (await used(connection)).billed_us == 10
     await connection.execute("UPDATE billing_shards SET stated_until = $1", FAR)
@@ -228,10 +228,10 @@ async def test_sums_stop_at_the_largest_number(connection: Connection) -> None:
     done = [success(await add_job(connection), term, most) for _ in range(2)]
     assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     assert (await used(connection)).billed_us == most
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     more = success(await add_job(connection), term, most)
     assert await record_successes(connection, {SHARD: Term(term)}, [more]) == set()
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert (await used(connection)).billed_us == most
 
 
@@ -244,7 +244,7 @@ async def test_a_tenant_sees_its_own_hours_and_nothing_of_the_log(
             job = await add_job(connection, tenant=TenantId(tenant))
             done = success(job, term, 10)
             assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
-        await usage.roll_up(connection, SHARD, 100)
+        await usage.roll_up(connection, [SHARD], 100)
     async with database.quick(TenantId(2)) as connection:
         assert await connection.fetchval("SELECT array_agg(tenant) FROM usage_hours") == [2]
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -273,7 +273,7 @@ async def test_a_type_is_referred_to_until_its_month_is_stated(connection: Conne
     job = await add_job(connection)
     done = success(job, term, 10)
     assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert await type_names.referred_types(connection, [job.type, TypeId(4711)]) == {job.type}
     await connection.execute("UPDATE billing_shards SET stated_until = $1", FAR)
     assert await type_names.referred_types(connection, [job.type]) == set()
@@ -291,10 +291,10 @@ async def test_a_row_that_is_set_aside_is_neither_read_nor_rolled_up(
     assert await usage.set_aside(connection, SHARD, reasons, most=1) == 0, "too many"
     assert await usage.set_aside(connection, SHARD, {second: "no"}, most=1) == 1
     assert (await used(connection)).billed_us == 101
-    assert await usage.roll_up(connection, SHARD, 9, [second]) == 0
-    assert await usage.roll_up(connection, SHARD, 9, [third]) == 1
-    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert await usage.roll_up(connection, [SHARD], 9, [second]) == 0
+    assert await usage.roll_up(connection, [SHARD], 9, [third]) == 1
+    assert await usage.roll_up(connection, [SHARD], 9) == 1
     assert (await used(connection)).billed_us == 101
     assert await usage.try_again(connection, [SHARD]) == 1
-    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert await usage.roll_up(connection, [SHARD], 9) == 1
     assert (await used(connection)).billed_us == 111
