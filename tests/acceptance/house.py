@@ -22,6 +22,7 @@ from fairway.store.registry import tenants
 
 #: Everything in seconds rather than minutes, so that a lost lease is found while a test waits.
 QUICK = {
+    "FAIRWAY_SHARD_COUNT": "1",
     "FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3",
     "FAIRWAY_TERM_SECONDS": "1.5",
     "FAIRWAY_STORE_WAIT_SECONDS": "10",  # a busy machine may stand still for long

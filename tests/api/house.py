@@ -40,6 +40,7 @@ class House:
         self.url = f"http://127.0.0.1:{self.port}"
         self._room = tempfile.TemporaryDirectory()  # its own, as of a server on its own machine
         own: dict[str, Any] = {"port": self.port, "data_dir": Path(self._room.name)}
+        own["shard_count"] = 1
         own["store_wait_seconds"] = 15.0  # a busy machine may stand still for long
         self._settings = Settings(**(own | settings))
         self._ready = threading.Event()

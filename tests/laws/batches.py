@@ -22,7 +22,9 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
     """Values for any statement; each takes what it asks for."""
     count, ids = len(jobs), [job.id for job in jobs]
     return {
-        "shard": 0, "term": 1, "tenants": [job.tenant for job in jobs], "ids": ids,
+        "shard": 0, "term": 1, "shards": [0] * count, "owned": [0], "terms": [1],
+        "key_shards": [0] * count, "child_shards": [0] * count,
+        "tenants": [job.tenant for job in jobs], "ids": ids,
         "epochs": [1 << 24] * count, "sessions": [session_key() for _ in jobs],
         "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
         "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
@@ -67,7 +69,13 @@ def _children(jobs: list[QueuedJob]) -> dict[str, Any]:
 
 #: The walk over all streams begins before the first.
 FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
+ONE_SHARD: dict[str, Any] = {"shards": [0]}
 OWN_VALUES: dict[str, dict[str, Any]] = {
+    "see_sessions": ONE_SHARD,
+    "silent_sessions": ONE_SHARD,
+    "shards_scheduled": ONE_SHARD,
+    "shards_past_last_moments": ONE_SHARD,
+    "shards_queued": ONE_SHARD,
     "streams_with_work": FROM_THE_START,
     "next_queued": FROM_THE_START | {"limit": BATCH},
     "pull_heads": {"pool": 1, "tenant": -1, "per_tenant": 16, "limit": BATCH},

@@ -40,6 +40,16 @@ FOR_ALL = {
     "silent_sessions": "which of them are lost",
     "live_sessions": "which of them are there",
     "forget_sessions": "which of them ended",
+    # Which of its shards an owner looks into: answers shards, and nothing of anybody's.
+    "shards_scheduled": "with scheduled jobs",
+    "shards_past_last_moments": "with jobs that are too late",
+    "shards_queued": "with queued jobs",
+    "shards_with_flows_owed": "with ends of flows to be counted",
+    "shards_with_outbox": "with committed jobs",
+    "shards_with_news": "with events to be put in order",
+    "shards_with_webhooks": "with webhooks",
+    "shards_with_actions": "with bulk actions under way",
+    "shards_ticking": "with schedules",
     # Time passes for all jobs alike.
     "due_bunches": "which tenants have due jobs; they are promoted by name",
     "next_second": "when to look again for due jobs",

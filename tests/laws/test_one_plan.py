@@ -47,6 +47,7 @@ HOT = [
     "passed_last_moments",
     "jobs_ahead", "read_running", "read_members", "release", "give_up",
     "claim_unique", "lock_waiting",
+    "shards_scheduled", "shards_past_last_moments", "shards_queued",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
@@ -144,6 +145,7 @@ OTHERS: dict[str, Any] = {
     "since": LOWEST_JOB_ID, "began": statistics.NOW, "limit": ASKED, "flow": LOWEST_JOB_ID,
 }  # fmt: skip
 STREAMS_ASKED: dict[str, Any] = {
+    "shards": [0] * ASKED,
     "pools": [1] * ASKED, "tenants": [n % TENANTS + 1 for n in range(ASKED)],
     "types": [1] * ASKED, "lanes": [0] * ASKED, "priorities": [5] * ASKED,
     "cursors": [LOWEST_JOB_ID] * ASKED, "limits": [1] * ASKED,

@@ -37,7 +37,7 @@ SCHEDULED = 5000  # for later in the year
 
 FILES = (
     "backlog", "fair_share", "history", "leadership", "leases", "outcomes", "promotion",
-    "submissions",
+    "shard_looks", "shard_terms", "submissions",
 )  # fmt: skip
 STATEMENTS: dict[str, Statement] = {
     name: statement for file in FILES for name, statement in load(f"{file}.sql").items()
@@ -129,7 +129,8 @@ IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 READS = ["read_streams", "read_streams_by_bytes", "pull_jobs"]
 WALKED = ["streams_with_work", "next_queued", "pull_heads"]
-BY_SHARD = ["jobs_ahead", "read_running", *WALKED, *READS, *TIMED]
+LOOKS = [*load("shard_looks.sql")]
+BY_SHARD = ["jobs_ahead", "read_running", *WALKED, *READS, *TIMED, *LOOKS]
 ASIDE = [
     "write_debts",
     "forget_debts",
@@ -141,6 +142,7 @@ ASIDE = [
     "forget_sessions",
     "silent_sessions",
     "whose_sessions",
+    "terms_in_force",
 ]
 
 
@@ -182,7 +184,7 @@ async def test_no_hot_statement_scans_a_table(hot: Connection, filled: Filled, n
     assert not [kind for kind in plan.kinds() if "Seq" in kind or "Bitmap" in kind]
 
 
-@pytest.mark.parametrize("name", ["read_running", *WALKED, *TIMED])
+@pytest.mark.parametrize("name", ["read_running", *WALKED, *TIMED, *LOOKS])
 async def test_history_is_never_walked_over(hot: Connection, filled: Filled, name: str) -> None:
     plan = await plan_of(hot, filled, name)
     assert plan.rows_touched() < DONE_EACH_DAY / 2

@@ -39,6 +39,7 @@ TERM_SECONDS = 0.6
 HANG_SECONDS = 30.0  # no measure of speed: a machine that is busy with others may take its time
 FOLDER = tempfile.TemporaryDirectory()  # gone at exit; tests that store objects bring their own
 QUICK = Settings(
+    shard_count=1,  # tests of many say so
     data_dir=Path(FOLDER.name),
     term_seconds=TERM_SECONDS,
     adoption_seconds=0.2,

@@ -268,10 +268,11 @@ async def test_what_one_group_left_over_does_not_wait_for_it_when_it_stands_stil
     await group.drain()
 
 
-async def test_shards_do_not_wait_for_each_other() -> None:
+async def test_where_each_is_written_apart_shards_do_not_wait_for_each_other() -> None:
     disks = {shard: Disk() for shard in range(3)}
+    unused = iter(disks.values())
     groups = ShardCommits(
-        lambda shard: group_to(disks[shard]), lambda item: ShardId(item % 3), shard_count=3
+        lambda: group_to(next(unused)), lambda item: ShardId(item % 3), by_shard=True
     )
     disks[0].let_through()
     disks[2].let_through()
@@ -283,3 +284,11 @@ async def test_shards_do_not_wait_for_each_other() -> None:
     disks[1].let_through()
     await groups.drain()
     assert disks[1].groups == [[1, 4], [7]]
+
+
+async def test_shards_of_one_store_share_their_commits(disk: Disk) -> None:
+    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), by_shard=False)
+    disk.let_through()
+    groups.add_many(list(range(6)))
+    await groups.drain()
+    assert disk.groups == [[0, 1, 2, 3, 4, 5]]

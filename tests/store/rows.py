@@ -66,7 +66,7 @@ async def own(connection: Connection, owner: str = "first", *, seconds: float = 
 async def start(connection: Connection, job: QueuedJob, term: int) -> LeaseRow:
     """Write a lease for a waiting job."""
     lease = lease_for(job, term)
-    assert await leases.write_leases(connection, SHARD, Term(term), [lease]) == {job.id}
+    assert await leases.write_leases(connection, {SHARD: Term(term)}, [lease]) == {job.id}
     return lease
 
 

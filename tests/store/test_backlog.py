@@ -69,8 +69,8 @@ async def test_deep_streams_are_stepped_over(connection: Connection) -> None:
 
 async def read(connection: Connection, *reads: StreamRead) -> list[list[QueuedJob]]:
     """What was written, to compare: where it lies is the store's affair."""
-    found = [part.jobs for part in await read_streams(connection, SHARD, reads, 100)]
-    by_bytes = await read_streams_by_bytes(connection, SHARD, reads, 1 << 20)
+    found = [part.jobs for part in await read_streams(connection, reads, 100)]
+    by_bytes = await read_streams_by_bytes(connection, reads, 1 << 20)
     assert [part.jobs for part in by_bytes] == found, "light jobs are the same by either way"
     assert all(job.place for jobs in found for job in jobs)
     return [[replace(job, place=None) for job in jobs] for jobs in found]
@@ -80,8 +80,8 @@ async def test_a_read_of_light_jobs_stops_before_a_heavy_one(connection: Connect
     sizes = [10, 100, 101, 10]
     jobs = [new_job(payload=b"x" * size) for size in sizes]
     await add_jobs(connection, *jobs)
-    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
-    (found,) = await read_streams(connection, SHARD, [wish], 100)
+    wish = StreamRead(SHARD, StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
+    (found,) = await read_streams(connection, [wish], 100)
     assert ([job.id for job in found.jobs], found.is_cut) == ([job.id for job in jobs[:2]], True)
 
 
@@ -93,8 +93,8 @@ async def test_a_read_by_bytes_ends_with_its_budget_and_brings_one_job_at_least(
 ) -> None:
     jobs = [new_job(payload=os.urandom(100_000)) for _ in range(4)]  # too large for their page
     await add_jobs(connection, *jobs)
-    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
-    (found,) = await read_streams_by_bytes(connection, SHARD, [wish], budget_bytes)
+    wish = StreamRead(SHARD, StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
+    (found,) = await read_streams_by_bytes(connection, [wish], budget_bytes)
     assert [job.payload for job in found.jobs] == [job.payload for job in jobs[:most]]
     assert found.is_cut == (budget_bytes <= 400_000)
 
@@ -107,9 +107,9 @@ async def test_reads_go_on_after_their_cursor_in_order(connection: Connection) -
         StreamKey(TenantId(1), PoolId(1), TypeId(1), 5),
         StreamKey(TenantId(2), PoolId(1), TypeId(1), 5),
     )
-    (first,) = await read(connection, StreamRead(one, LOWEST_JOB_ID, 2))
+    (first,) = await read(connection, StreamRead(SHARD, one, LOWEST_JOB_ID, 2))
     assert first == jobs[:2]
-    reads = [StreamRead(one, first[-1].id, 10), StreamRead(two, others[0].id, 1)]
+    reads = [StreamRead(SHARD, one, first[-1].id, 10), StreamRead(SHARD, two, others[0].id, 1)]
     assert await read(connection, *reads) == [jobs[2:], [others[1]]]
 
 
@@ -119,7 +119,7 @@ async def test_a_read_sees_queued_jobs_of_its_stream_alone(connection: Connectio
         await add_job(connection, **change)
     await start(connection, await add_job(connection), term)
     await schedule(connection, await add_job(connection), due_in_seconds=60)
-    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 100)
+    wish = StreamRead(SHARD, StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 100)
     assert await read(connection, wish) == [[mine]]
 
 

@@ -81,35 +81,35 @@ async def succeed(connection: Connection, term: Term, scene: Scene) -> Any:
         Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1"),
         Success(TenantId(1), scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
     ]
-    return len(done) - len(await outcomes.record_successes(connection, SHARD, term, done))
+    return len(done) - len(await outcomes.record_successes(connection, {SHARD: term}, done))
 
 
 async def succeed_in_place(connection: Connection, term: Term, scene: Scene) -> Any:
     epoch = lease_for(scene.queued, term).epoch
     done = [Success(TenantId(1), scene.queued.id, epoch, 1, b"1", scene.place)]
-    return not await outcomes.record_successes(connection, SHARD, term, done)
+    return not await outcomes.record_successes(connection, {SHARD: term}, done)
 
 
 async def start_others(connection: Connection, term: Term, scene: Scene) -> Any:
     success = Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1")
     at_ms = unix_ms_of(scene.running.id)
     parent = outcomes.Parent(success, Children(at_ms, [new_job()]))
-    return 1 - len(await outcomes.record_parents(connection, SHARD, term, [parent]))
+    return 1 - len(await outcomes.record_parents(connection, {SHARD: term}, [parent]))
 
 
 async def settle(connection: Connection, term: Term, scene: Scene) -> Any:
     job = scene.running
     end = Settlement(TenantId(1), job.id, Epoch(scene.epoch), State.DEAD, 1, 1, None, 1, None)
-    return 1 - len(await outcomes.settle(connection, SHARD, term, [end]))
+    return 1 - len(await outcomes.settle(connection, {SHARD: term}, [end]))
 
 
 async def end_refused(connection: Connection, term: Term, scene: Scene) -> Any:
     end = outcomes.RefusedEnd(TenantId(1), scene.running.id, Epoch(scene.epoch), b"{}", 7)
-    return 1 - len(await outcomes.end_refused(connection, SHARD, term, [end]))
+    return 1 - len(await outcomes.end_refused(connection, {SHARD: term}, [end]))
 
 
 async def write_leases(connection: Connection, term: Term, scene: Scene) -> Any:
-    return await leases.write_leases(connection, SHARD, term, [lease_for(scene.queued, term)])
+    return await leases.write_leases(connection, {SHARD: term}, [lease_for(scene.queued, term)])
 
 
 async def promote(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -241,6 +241,7 @@ def test_every_statement_that_asks_for_the_term_is_tried() -> None:
         for path in QUERIES.glob("*.sql")
         for name, statement in load(path.name).items()
         if "term" in statement.parameters
+        or ({"owned", "terms"} <= set(statement.parameters) and name != "terms_in_force")
     }
     assert fenced == set(WRITES)
 

@@ -43,7 +43,7 @@ async def test_only_jobs_that_are_free_get_a_lease(connection: Connection) -> No
     await schedule(connection, due, due_in_seconds=60)
     wanted = [lease_for(job, term) for job in (free, running, due, new_job())]
     wanted[1] = wanted[1]._replace(epoch=Epoch(first.epoch + 1))
-    assert await write_leases(connection, SHARD, Term(term), wanted) == {free.id}
+    assert await write_leases(connection, {SHARD: Term(term)}, wanted) == {free.id}
     assert (await look(connection, running)).epoch == first.epoch
 
 
@@ -51,9 +51,9 @@ async def test_an_epoch_that_is_not_new_gets_no_lease(connection: Connection) ->
     term, job = await own(connection), await add_job(connection)
     lease = lease_for(job, term)
     await connection.execute("UPDATE jobs SET epoch = $2 WHERE id = $1", job.id, lease.epoch)
-    assert await write_leases(connection, SHARD, Term(term), [lease]) == set()
+    assert await write_leases(connection, {SHARD: Term(term)}, [lease]) == set()
     newer = lease._replace(epoch=Epoch(lease.epoch + 1))
-    assert await write_leases(connection, SHARD, Term(term), [newer]) == {job.id}
+    assert await write_leases(connection, {SHARD: Term(term)}, [newer]) == {job.id}
 
 
 async def test_a_new_owner_finds_every_written_lease(connection: Connection) -> None:
@@ -104,20 +104,22 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
 
 async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connection) -> None:
     loud, quiet = session_key(), session_key()
-    await see_sessions(connection, SHARD, [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
+    await see_sessions(connection, [SHARD], [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
     assert await live_sessions(connection, SHARD, 10) == {loud, quiet}
-    assert await silent_sessions(connection, SHARD, 10) == {}
+    assert await silent_sessions(connection, [SHARD], 10) == {}
     await connection.execute("UPDATE sessions SET seen_at = now() - interval '30 s'")
-    await see_sessions(connection, SHARD, [SessionRow(loud, "w1")])
+    await see_sessions(connection, [SHARD], [SessionRow(loud, "w1")])
     assert await live_sessions(connection, SHARD, 10) == {loud}
-    (silence,) = (await silent_sessions(connection, SHARD, 10)).values()
-    assert 30 <= silence < 40
+    silent = await silent_sessions(connection, [SHARD, ShardId(1)], 10)
+    assert silent.keys() == {SHARD}
+    assert silent[SHARD].keys() == {quiet}
+    assert 30 <= silent[SHARD][quiet] < 40
     await forget_sessions(connection, SHARD, [quiet])
     assert await connection.fetchval("SELECT count(*) FROM sessions") == 1
 
 
 async def test_sessions_of_other_shards_are_not_ours(connection: Connection) -> None:
-    await see_sessions(connection, ShardId(1), [SessionRow(session_key(), "elsewhere")])
+    await see_sessions(connection, [ShardId(1)], [SessionRow(session_key(), "elsewhere")])
     assert await live_sessions(connection, SHARD, 10) == set()
 
 
@@ -130,7 +132,7 @@ async def test_whose_a_session_is_is_found_again(connection: Connection) -> None
         SessionRow(own_worker, "w1", TenantId(7), "a"), SessionRow(shared, "w2", None, "b"),
         SessionRow(unknown, "w3"),
     ]  # fmt: skip
-    await see_sessions(connection, SHARD, rows)
+    await see_sessions(connection, [SHARD], rows)
     asked = [own_worker, shared, unknown, session_key()]
     found = {
         own_worker: Origin("w1", TenantId(7), "a", False),
@@ -145,12 +147,12 @@ async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
 ) -> None:
     """A row of an older server, and one that a new owner found before its worker spoke."""
     session = session_key()
-    await see_sessions(connection, SHARD, [SessionRow(session, "w")])
-    await see_sessions(connection, SHARD, [SessionRow(session, "w", TenantId(7), "a")])
-    await see_sessions(connection, SHARD, [SessionRow(session, "")])
+    await see_sessions(connection, [SHARD], [SessionRow(session, "w")])
+    await see_sessions(connection, [SHARD], [SessionRow(session, "w", TenantId(7), "a")])
+    await see_sessions(connection, [SHARD], [SessionRow(session, "")])
     whose = await whose_sessions(connection, SHARD, [session])
     assert whose == {session: Origin("w", TenantId(7), "a", False)}
-    await see_sessions(connection, SHARD, [SessionRow(session, "w", None, "b")])
+    await see_sessions(connection, [SHARD], [SessionRow(session, "w", None, "b")])
     whose = await whose_sessions(connection, SHARD, [session])
     assert whose == {session: Origin("w", None, "b", False)}, "opened anew, by a shared worker's"
 
@@ -163,7 +165,7 @@ async def test_a_key_that_is_not_valid_any_more_is_told_with_its_sessions(
         await add_key(connection, StoredKey(key, "worker", None, b"-"))
     sessions = {key: session_key() for key in ("good", "ended", "nobody's")}
     rows = [SessionRow(session, "w", None, key) for key, session in sessions.items()]
-    await see_sessions(connection, SHARD, rows)
+    await see_sessions(connection, [SHARD], rows)
     await connection.execute(f"UPDATE api_keys SET {end} = now() WHERE id = 'ended'")
     found = await whose_sessions(connection, SHARD, list(sessions.values()))
     assert {one.opener for one in found.values() if one.is_revoked} == {"ended"}
@@ -181,5 +183,5 @@ async def test_sessions_are_locked_in_one_order_by_all(
     monkeypatch.setattr(leases, "execute", sees)
     rows = [SessionRow(session_key(), "w", None, "b"), SessionRow(session_key(), "w")]
     for order in (rows, rows[::-1]):
-        await see_sessions(connection, SHARD, order)
+        await see_sessions(connection, [SHARD], order)
     assert sent[0] == sent[1]

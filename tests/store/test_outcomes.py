@@ -55,7 +55,7 @@ def end(job: QueuedJob, epoch: int, state: State, **changes: Any) -> Settlement:
 async def test_a_success_of_a_lease_that_was_never_written(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection)
     epoch = lease_for(job, term).epoch
-    assert await record_successes(connection, SHARD, Term(term), [success(job, epoch)]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [success(job, epoch)]) == set()
     record = await look(connection, job)
     assert (record.state, record.epoch, record.ran_us) == (State.SUCCEEDED, epoch, 1234)
     assert (record.attempts, record.deliveries, record.result) == (1, 1, b"1")
@@ -66,7 +66,8 @@ async def test_a_success_of_a_written_lease_gives_up_the_lease(connection: Conne
     term, job = await own(connection), await add_job(connection)
     lease = await start(connection, job, term)
     assert (
-        await record_successes(connection, SHARD, Term(term), [success(job, lease.epoch)]) == set()
+        await record_successes(connection, {SHARD: Term(term)}, [success(job, lease.epoch)])
+        == set()
     )
     row = await connection.fetchrow("SELECT state, session, token FROM jobs WHERE id = $1", job.id)
     assert tuple(row) == (State.SUCCEEDED, None, None)
@@ -80,11 +81,11 @@ async def test_the_beginning_of_an_earlier_run_is_not_the_last_ones(
     first = await start(connection, job, term)
     began = (await look(connection, job)).started_at
     again = end(job, first.epoch, State.QUEUED)
-    assert await settle(connection, SHARD, Term(term), [again]) == set()
+    assert await settle(connection, {SHARD: Term(term)}, [again]) == set()
     assert (await look(connection, job)).started_at == began
     place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", job.id)
     short = success(job, first.epoch + 1)._replace(place=place if knows_place else None)
-    assert await record_successes(connection, SHARD, Term(term), [short]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [short]) == set()
     assert (await look(connection, job)).started_at is None
 
 
@@ -95,9 +96,9 @@ async def test_another_epoch_than_the_lease_in_force_writes_nothing(
     lease = await start(connection, job, term)
     before = await look(connection, job)
     for epoch in (lease.epoch - 1, lease.epoch + 1, 0):
-        refused = await record_successes(connection, SHARD, Term(term), [success(job, epoch)])
+        refused = await record_successes(connection, {SHARD: Term(term)}, [success(job, epoch)])
         assert refused == {job.id}
-        refused = await settle(connection, SHARD, Term(term), [end(job, epoch, State.DEAD)])
+        refused = await settle(connection, {SHARD: Term(term)}, [end(job, epoch, State.DEAD)])
         assert refused == {job.id}
     assert await look(connection, job) == before
 
@@ -106,25 +107,27 @@ async def test_a_waiting_job_takes_only_an_epoch_that_is_new(connection: Connect
     """After a loss was recorded the row is queued again, with the lost epoch on it."""
     term, job = await own(connection), await add_job(connection)
     lease = await start(connection, job, term)
-    await settle(connection, SHARD, Term(term), [end(job, lease.epoch, State.QUEUED, attempts=0)])
+    await settle(connection, {SHARD: Term(term)}, [end(job, lease.epoch, State.QUEUED, attempts=0)])
     before = await look(connection, job)
-    late = await record_successes(connection, SHARD, Term(term), [success(job, lease.epoch)])
+    late = await record_successes(connection, {SHARD: Term(term)}, [success(job, lease.epoch)])
     assert late == {job.id}
     assert await look(connection, job) == before
     assert not await record_successes(
-        connection, SHARD, Term(term), [success(job, lease.epoch + 1)]
+        connection, {SHARD: Term(term)}, [success(job, lease.epoch + 1)]
     )
 
 
 async def test_a_final_job_stays_as_it_ended(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection)
     epoch = lease_for(job, term).epoch
-    await record_successes(connection, SHARD, Term(term), [success(job, epoch, b"first")])
+    await record_successes(connection, {SHARD: Term(term)}, [success(job, epoch, b"first")])
     before = await look(connection, job)
     late = [success(job, epoch + 1, b"second")]
-    assert await record_successes(connection, SHARD, Term(term), late) == {job.id}
+    assert await record_successes(connection, {SHARD: Term(term)}, late) == {job.id}
     for state in (State.QUEUED, State.SCHEDULED, State.DEAD, State.CANCELLED):
-        assert await settle(connection, SHARD, Term(term), [end(job, epoch + 1, state)]) == {job.id}
+        assert await settle(connection, {SHARD: Term(term)}, [end(job, epoch + 1, state)]) == {
+            job.id
+        }
     assert not await cancel_waiting(connection, SHARD, Term(term), job.tenant, job.id)
     assert await look(connection, job) == before
 
@@ -133,15 +136,15 @@ async def test_a_batch_sent_again_counts_as_written(connection: Connection) -> N
     term = await own(connection)
     jobs = [await add_job(connection) for _ in range(3)]
     batch = [success(job, lease_for(job, term).epoch) for job in jobs]
-    assert await record_successes(connection, SHARD, Term(term), batch) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, batch) == set()
     before = [await look(connection, job) for job in jobs]
-    assert await record_successes(connection, SHARD, Term(term), batch) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, batch) == set()
     assert [await look(connection, job) for job in jobs] == before
 
     doomed = await add_job(connection)
     ends = [end(doomed, lease_for(doomed, term).epoch, State.DEAD)]
-    assert await settle(connection, SHARD, Term(term), ends) == set()
-    assert await settle(connection, SHARD, Term(term), ends) == set()
+    assert await settle(connection, {SHARD: Term(term)}, ends) == set()
+    assert await settle(connection, {SHARD: Term(term)}, ends) == set()
 
 
 async def test_one_bad_row_does_not_hold_up_the_others(connection: Connection) -> None:
@@ -149,7 +152,7 @@ async def test_one_bad_row_does_not_hold_up_the_others(connection: Connection) -
     good, bad = await add_job(connection), await add_job(connection)
     await finish(connection, bad, datetime.now(UTC))
     batch = [success(job, lease_for(job, term).epoch) for job in (good, bad)]
-    assert await record_successes(connection, SHARD, Term(term), batch) == {bad.id}
+    assert await record_successes(connection, {SHARD: Term(term)}, batch) == {bad.id}
     assert (await look(connection, good)).state == State.SUCCEEDED
 
 
@@ -159,7 +162,7 @@ async def test_a_job_that_is_not_there_or_another_tenants_is_refused(
     term, job, absent = await own(connection), await add_job(connection), new_job()
     stolen = success(job, lease_for(job, term).epoch)._replace(tenant=TenantId(job.tenant + 1))
     lost = success(absent, lease_for(absent, term).epoch)
-    assert await record_successes(connection, SHARD, Term(term), [stolen, lost]) == {
+    assert await record_successes(connection, {SHARD: Term(term)}, [stolen, lost]) == {
         job.id,
         absent.id,
     }
@@ -177,18 +180,20 @@ async def test_batches_with_the_same_jobs_in_any_order_do_not_deadlock(
     epoch = leases[0].epoch
     writes: dict[str, Callable[[], Coroutine[Any, Any, set[str]]]] = {
         "succeed": lambda: record_successes(
-            other_connection, SHARD, Term(term), [success(two, epoch), success(one, epoch)]
+            other_connection, {SHARD: Term(term)}, [success(two, epoch), success(one, epoch)]
         ),
         "settle": lambda: settle(
-            other_connection, SHARD, Term(term), [end(job, epoch, State.DEAD) for job in (two, one)]
+            other_connection,
+            {SHARD: Term(term)},
+            [end(job, epoch, State.DEAD) for job in (two, one)],
         ),
-        "lease": lambda: write_leases(other_connection, SHARD, Term(term), leases),
+        "lease": lambda: write_leases(other_connection, {SHARD: Term(term)}, leases),
     }
     async with connection.transaction():
-        await record_successes(connection, SHARD, Term(term), [success(one, epoch)])
+        await record_successes(connection, {SHARD: Term(term)}, [success(one, epoch)])
         late = asyncio.create_task(writes[write]())
         assert await is_blocked(connection, other_connection)
-        await record_successes(connection, SHARD, Term(term), [success(two, epoch)])
+        await record_successes(connection, {SHARD: Term(term)}, [success(two, epoch)])
     await late
     for job in (one, two):
         assert (await look(connection, job)).state == State.SUCCEEDED
@@ -201,7 +206,7 @@ async def test_a_result_of_null_is_written_like_any_other(
     term, jobs = await own(connection), [await add_job(connection) for _ in results]
     epoch = lease_for(jobs[0], term).epoch
     done = [success(job, epoch, result) for job, result in zip(jobs, results, strict=True)]
-    assert await record_successes(connection, SHARD, Term(term), done) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     assert [(await look(connection, job)).result for job in jobs] == results
 
 
@@ -222,7 +227,8 @@ async def test_a_row_is_found_where_it_was_read(connection: Connection) -> None:
     done = await in_place(connection, job, lease_for(job, term).epoch)
     statement = load("outcomes.sql")["record_successes_in_place"]
     touched = await execute(
-        connection, statement, shard=SHARD, term=term, in_flow=False, tenants=f"{{{job.tenant}}}",
+        connection, statement, owned=[SHARD], terms=[term], shards=f"{{{SHARD}}}", in_flow=False,
+        tenants=f"{{{job.tenant}}}",
         ids=f"{{{job.id}}}", epochs=f"{{{done.epoch}}}", rans_us="{7}", results=[None],
         places=f'{{"{done.place}"}}',
     )  # fmt: skip
@@ -238,7 +244,7 @@ async def test_a_row_that_moved_is_found_by_its_key(connection: Connection) -> N
     done = [await in_place(connection, job, epoch) for job in jobs]
     await connection.execute("UPDATE jobs SET priority = 6 WHERE id = $1", jobs[1].id)
     assert await place_of(connection, jobs[1]) != done[1].place
-    assert await record_successes(connection, SHARD, Term(term), done) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     for job in jobs:
         record = await look(connection, job)
         assert (record.state, record.attempts) == (State.SUCCEEDED, 1)
@@ -248,7 +254,7 @@ async def test_a_place_with_another_row_in_it_is_left_alone(connection: Connecti
     term, job, other = await own(connection), await add_job(connection), await add_job(connection)
     there = await place_of(connection, other)
     done = success(job, lease_for(job, term).epoch)._replace(place=there)
-    assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     assert (await look(connection, job)).state == State.SUCCEEDED
     assert (await look(connection, other)).state == State.QUEUED
 
@@ -259,7 +265,7 @@ async def test_a_known_place_opens_no_guard(connection: Connection) -> None:
     before = await look(connection, job)
     for epoch, under in ((lease.epoch - 1, term), (lease.epoch + 1, term), (lease.epoch, term - 1)):
         done = [await in_place(connection, job, epoch)]
-        assert await record_successes(connection, SHARD, Term(under), done) == {job.id}
+        assert await record_successes(connection, {SHARD: Term(under)}, done) == {job.id}
     assert await look(connection, job) == before
 
 
@@ -276,7 +282,7 @@ async def test_settling_writes_state_counters_and_time(
     term, job = await own(connection), await add_job(connection)
     lease = await start(connection, job, term) if is_written else lease_for(job, term)
     ending = end(job, lease.epoch, state, attempts=2, deliveries=3)
-    assert await settle(connection, SHARD, Term(term), [ending]) == set()
+    assert await settle(connection, {SHARD: Term(term)}, [ending]) == set()
     record = await look(connection, job)
     assert (record.state, record.attempts, record.deliveries) == (state, 2, 3)
     assert (record.epoch, record.ran_us, record.error) == (lease.epoch, 99, b'{"message":"no"}')
@@ -287,10 +293,10 @@ async def test_settling_writes_state_counters_and_time(
 async def test_an_end_without_words_keeps_the_last_error(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection)
     await settle(
-        connection, SHARD, Term(term), [end(job, lease_for(job, term).epoch, State.QUEUED)]
+        connection, {SHARD: Term(term)}, [end(job, lease_for(job, term).epoch, State.QUEUED)]
     )
     later = (await look(connection, job)).epoch + 1
-    await settle(connection, SHARD, Term(term), [end(job, later, State.QUEUED, error=None)])
+    await settle(connection, {SHARD: Term(term)}, [end(job, later, State.QUEUED, error=None)])
     assert (await look(connection, job)).error == b'{"message":"no"}'
 
 
@@ -299,9 +305,9 @@ async def test_the_store_refuses_what_no_state_allows(connection: Connection) ->
     epoch = lease_for(job, term).epoch
     homeless = end(job, epoch, State.SCHEDULED, execute_at=None)
     with pytest.raises(asyncpg.CheckViolationError, match="scheduled_has_a_time"):
-        await settle(connection, SHARD, Term(term), [homeless])
+        await settle(connection, {SHARD: Term(term)}, [homeless])
     with pytest.raises(asyncpg.CheckViolationError, match="running_has_a_lease"):
-        await settle(connection, SHARD, Term(term), [end(job, epoch, State.RUNNING)])
+        await settle(connection, {SHARD: Term(term)}, [end(job, epoch, State.RUNNING)])
     assert (await look(connection, job)).state == State.QUEUED
 
 
@@ -343,9 +349,9 @@ async def test_no_end_of_a_run_makes_an_illegal_move(connection: Connection, bef
         job = await add_job(connection)
         epoch = await force_state(connection, job, before, term)
         if after is State.SUCCEEDED:
-            refused = await record_successes(connection, SHARD, Term(term), [success(job, epoch)])
+            refused = await record_successes(connection, {SHARD: Term(term)}, [success(job, epoch)])
         else:
-            refused = await settle(connection, SHARD, Term(term), [end(job, epoch, after)])
+            refused = await settle(connection, {SHARD: Term(term)}, [end(job, epoch, after)])
         moved = State((await look(connection, job)).state)
         is_lazy_return = (before, after) == (State.QUEUED, State.QUEUED)
         assert moved == before or may_move(before, moved)

@@ -41,7 +41,7 @@ async def children(connection: Connection, parent: Parent) -> list[Any]:
 async def test_a_success_and_what_it_starts_are_written_together(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection)
     parent = parent_of(job, lease_for(job, term).epoch)
-    assert await record_parents(connection, SHARD, Term(term), [parent]) == set()
+    assert await record_parents(connection, {SHARD: Term(term)}, [parent]) == set()
     record = await look(connection, job)
     assert (record.state, record.result, record.attempts) == (State.SUCCEEDED, b"7", 1)
     assert (record.children, record.children_ms, record.parent) == (2, NOW_MS, None)
@@ -59,7 +59,7 @@ async def test_each_child_has_its_own_limits_and_marks(connection: Connection) -
         third.id: JobMarks(None, b'{"k":"v"}'),
     }
     born = Children(NOW_MS, [first, replace(second, limits=b'[["k",1,0]]'), third], marks=marks)
-    await record_parents(connection, SHARD, Term(term), [parent._replace(children=born)])
+    await record_parents(connection, {SHARD: Term(term)}, [parent._replace(children=born)])
     rows = [await look(connection, one) for one in (first, second, third)]
     assert [(row.tags, row.metadata, row.limits) for row in rows] == [
         (["a:1", 'b "c", \\d'], None, None),
@@ -72,7 +72,7 @@ async def test_of_many_each_starts_its_own(connection: Connection) -> None:
     term = await own(connection)
     jobs = [await add_job(connection, tenant=TenantId(n)) for n in (2, 1, 2)]
     parents = [parent_of(job, lease_for(job, term).epoch, n) for n, job in enumerate(jobs, 1)]
-    assert await record_parents(connection, SHARD, Term(term), parents) == set()
+    assert await record_parents(connection, {SHARD: Term(term)}, parents) == set()
     for n, parent in enumerate(parents, 1):
         rows = await children(connection, parent)
         _, (tenant, job) = parent.children, parent.success[:2]
@@ -85,7 +85,7 @@ async def test_one_for_later_waits_for_its_time(connection: Connection) -> None:
     first = parent.children.jobs[0]
     later = parent.children._replace(scheduled=frozenset([first.id]))
     assert not await record_parents(
-        connection, SHARD, Term(term), [parent._replace(children=later)]
+        connection, {SHARD: Term(term)}, [parent._replace(children=later)]
     )
     states = [row["state"] for row in await children(connection, parent)]
     assert states == [State.SCHEDULED, State.QUEUED]
@@ -95,7 +95,7 @@ async def test_said_again_nothing_is_made_twice(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection)
     parent = parent_of(job, lease_for(job, term).epoch)
     for _ in range(3):
-        assert await record_parents(connection, SHARD, Term(term), [parent]) == set()
+        assert await record_parents(connection, {SHARD: Term(term)}, [parent]) == set()
     assert len(await children(connection, parent)) == 2
 
 
@@ -110,7 +110,7 @@ async def test_a_run_that_lost_its_lease_starts_nothing(connection: Connection, 
     else:
         await own(connection, "second")
     parent = parent_of(job, epoch)
-    assert await record_parents(connection, SHARD, Term(term), [parent]) == {job.id}
+    assert await record_parents(connection, {SHARD: Term(term)}, [parent]) == {job.id}
     assert await children(connection, parent) == []
 
 
@@ -120,5 +120,5 @@ async def test_a_child_that_cannot_be_written_leaves_its_parent_as_it_was(
     term, job = await own(connection), await add_job(connection)
     parent = parent_of(job, lease_for(job, term).epoch, timing=[None, LATER_MS, 1])
     with pytest.raises(asyncpg.CheckViolationError):
-        await record_parents(connection, SHARD, Term(term), [parent])
+        await record_parents(connection, {SHARD: Term(term)}, [parent])
     assert (await look(connection, job)).state == State.QUEUED

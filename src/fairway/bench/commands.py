@@ -20,6 +20,7 @@ def engine(
     tenants: int = 10_000,
     seconds: float = 10.0,
     burn_jobs: int = 300_000,
+    shards: int | None = None,
     subscribed: bool = False,
 ) -> int:
     """Store alone, batches, single posts, a queue filled beforehand; all on this machine.
@@ -34,6 +35,8 @@ def engine(
         Length of each timed part.
     burn_jobs
         Jobs queued before the draining part.
+    shards
+        Shards of the platform, as FAIRWAY_SHARD_COUNT says them; the default if neither does.
     subscribed
         What the event log costs instead: every tenant subscribed, none, and tables without it.
     """
@@ -43,7 +46,8 @@ def engine(
         return costs.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
     from fairway.bench import engine as command
 
-    return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
+    options = command.Options(tenants, seconds, burn_jobs, shards)
+    return command.run(options, json_output=json)
 
 
 @app.command

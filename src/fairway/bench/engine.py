@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from fairway.bench import output, store_alone
 from fairway.bench.output import Aim, part
@@ -36,8 +37,15 @@ WARM_SECONDS = 2.0
 JOBS_PER_SECOND_MAX = 60_000  # surely no more are recorded
 
 
-def run(*, json_output: bool, tenants: int, seconds: float, burn_jobs: int) -> int:
-    figures = output.measured(measure(tenants, seconds, burn_jobs))
+class Options(NamedTuple):
+    tenants: int
+    seconds: float  # of each timed part
+    burn_jobs: int
+    shards: int | None  # None: as the settings say
+
+
+def run(options: Options, *, json_output: bool) -> int:
+    figures = output.measured(measure(options))
     if json_output:
         output.show(figures, json_output=True)
     else:
@@ -45,9 +53,10 @@ def run(*, json_output: bool, tenants: int, seconds: float, burn_jobs: int) -> i
     return 0
 
 
-async def measure(tenants: int, seconds: float, burn_jobs: int) -> dict[str, float]:
+async def measure(options: Options) -> dict[str, float]:
     figures: dict[str, float] = {}
-    async with bench_platform(tenants) as platform:
+    seconds, burn_jobs = options.seconds, options.burn_jobs
+    async with bench_platform(options.tenants, options.shards) as platform:
         with part("store alone"):
             figures["store_jobs_per_s"] = await store_alone.measure(platform, seconds)
         await platform.start_server()

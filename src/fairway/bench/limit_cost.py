@@ -121,7 +121,7 @@ class _Dispatching:
         return spent_seconds / decided * 1e6
 
     def _come(self, count: int) -> None:
-        self._dispatcher.arrived(FIRST_SHARD, [self._new() for _ in range(count)])
+        self._dispatcher.arrived([FIRST_SHARD], [self._new() for _ in range(count)])
 
     def _new(self) -> QueuedJob:
         self._made += 1

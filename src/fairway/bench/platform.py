@@ -78,9 +78,11 @@ class BenchPlatform(MeasuredPlatform):
 
 
 @asynccontextmanager
-async def bench_platform(tenants: int) -> AsyncIterator[BenchPlatform]:
+async def bench_platform(tenants: int, shards: int | None = None) -> AsyncIterator[BenchPlatform]:
     """No server yet. FAIRWAY_… variables of this process are settings of what is measured."""
     ours = {name: text for name, text in os.environ.items() if name.startswith("FAIRWAY_")}
+    if shards is not None:
+        ours["FAIRWAY_SHARD_COUNT"] = str(shards)
     async with fresh(BenchPlatform, ours) as platform:
         await platform.populate(tenants)
         yield platform

@@ -60,7 +60,7 @@ async def measure(platform: BenchPlatform, seconds: float) -> float:
         async with database.hot() as connection:
             while (jobs := await queue.get()) is not None:
                 rows = [Success(job.tenant, job.id, epoch, 10, b"null") for job in jobs]
-                await outcomes.record_successes(connection, FIRST_SHARD, terms[FIRST_SHARD], rows)
+                await outcomes.record_successes(connection, {FIRST_SHARD: terms[FIRST_SHARD]}, rows)
                 done += len(jobs)
         return done
 

@@ -85,9 +85,12 @@ class Settings:
     """And its port."""
     advertised_url: str | None = None
     """How other servers reach this one; from host and port unless told otherwise."""
-    shard_count: int = 1
+    shard_count: int = 64
     """Parts that jobs are divided into, each with one owner; written once, when the database is
-    founded."""
+    founded. As many servers can share the work; on one server many cost what one does."""
+    store_by_shard: bool = False
+    """Every statement names one shard, as a distributed PostgreSQL needs it; on plain PostgreSQL
+    one statement carries the rows of many, which is cheaper."""
     retention_days: int = 7
     """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
     on."""
@@ -170,7 +173,7 @@ class Settings:
     submit_waiting_max: int = 50_000
     """Jobs on their way to disk; then 503 `OVERLOADED`."""
     promote_per_second: int = 3000
-    """Due jobs that move to the backlog, per shard; also when an outage is made up for."""
+    """Due jobs that move to the backlog, per server; also when an outage is made up for."""
     promote_tenant_per_second: int = 1500
     """And of one tenant."""
     schedule_seconds_min: float = 10.0

@@ -81,11 +81,7 @@ class Engine:
             watchers,
             store_clock,
             instruments,
-            Bounds(
-                dispatching.shard_count,
-                settings.inline_bytes_max,
-                settings.results_waiting_bytes_max,
-            ),
+            Bounds(settings.inline_bytes_max, settings.results_waiting_bytes_max),
             RecorderPorts(
                 keep_result=ports.keep_result,
                 on_ends=ports.on_ends,
@@ -98,7 +94,6 @@ class Engine:
             watchers,
             instruments,
             store_clock,
-            shard_count=dispatching.shard_count,
             lazy_after_ms=settings.lazy_running_ms,
         )
 

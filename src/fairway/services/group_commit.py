@@ -177,23 +177,24 @@ class GroupCommit(Generic[Item]):
 
 
 class ShardCommits(Generic[Item]):
-    """A group commit for each shard: what goes wrong with one holds up no other."""
+    """One group commit for all shards; or one for each, where a statement may name no two of them:
+    then what goes wrong with one holds up no other."""
 
     def __init__(
         self,
-        make: Callable[[ShardId], GroupCommit[Item]],
+        make: Callable[[], GroupCommit[Item]],
         shard_of: Callable[[Item], ShardId],
         *,
-        shard_count: int,
+        by_shard: bool,
     ) -> None:
         self._make = make
         self._shard_of = shard_of
-        self._shard_count = shard_count
-        self._groups: dict[ShardId, GroupCommit[Item]] = {}
+        self._by_shard = by_shard
+        self._groups: dict[ShardId | None, GroupCommit[Item]] = {}  # by shard, or of all
 
     def add_many(self, items: list[Item]) -> None:
-        if self._shard_count == 1:  # where every microsecond counts, there is mostly one
-            self._group(self._shard_of(items[0])).add_many(items)
+        if not self._by_shard:
+            self._group(None).add_many(items)
             return
         parts: dict[ShardId, list[Item]] = {}
         for item in items:
@@ -201,10 +202,10 @@ class ShardCommits(Generic[Item]):
         for shard, part in parts.items():
             self._group(shard).add_many(part)
 
-    def _group(self, shard: ShardId) -> GroupCommit[Item]:
+    def _group(self, shard: ShardId | None) -> GroupCommit[Item]:
         group = self._groups.get(shard)
         if group is None:
-            group = self._groups[shard] = self._make(shard)
+            group = self._groups[shard] = self._make()
         return group
 
     async def drain(self, shards: Collection[ShardId] | None = None) -> None:

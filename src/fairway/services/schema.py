@@ -45,6 +45,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         owner_dsn=owner_dsn,
         row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
+        by_shard=settings.store_by_shard,
     )
     await prove_row_security(database)
     return database

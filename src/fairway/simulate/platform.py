@@ -154,7 +154,7 @@ class SimulatedPlatform:
         jobs, self._to_announce = self._to_announce, []
         for job in jobs:
             self._rows.put(job)
-        self.dispatcher.arrived(FIRST_SHARD, jobs)
+        self.dispatcher.arrived([FIRST_SHARD], jobs)
         self._on_work()
 
     # -- commits -----------------------------------------------------------------------------

@@ -35,6 +35,7 @@ SHALLOW_ROWS = 8  # for so many rows of a stream, or fewer, reading them is chea
 class StreamRead(NamedTuple):
     """A wish to read the next jobs of one stream."""
 
+    shard: ShardId
     key: StreamKey
     cursor: str
     limit: int
@@ -79,12 +80,10 @@ class StreamWalk:
 
 
 async def read_streams(
-    connection: Connection, shard: ShardId, reads: Sequence[StreamRead], light_bytes: int
+    connection: Connection, reads: Sequence[StreamRead], light_bytes: int
 ) -> list[Found]:
     """What was found, stream by stream, up to the first job that is heavier than said."""
-    rows = await fetch(
-        connection, _SQL["read_streams"], shard=shard, light_bytes=light_bytes, **_wishes(reads)
-    )
+    rows = await fetch(connection, _SQL["read_streams"], light_bytes=light_bytes, **_wishes(reads))
     jobs: list[list[QueuedJob]] = [[] for _ in reads]
     keys = [read.key for read in reads]
     cut: set[int] = set()
@@ -98,13 +97,12 @@ async def read_streams(
 
 
 async def read_streams_by_bytes(
-    connection: Connection, shard: ShardId, reads: Sequence[StreamRead], budget_bytes: int
+    connection: Connection, reads: Sequence[StreamRead], budget_bytes: int
 ) -> list[Found]:
     """As `read_streams`, each up to so many bytes: jobs of any weight, and one in any case."""
     rows = await fetch(
         connection,
         _SQL["read_streams_by_bytes"],
-        shard=shard,
         budget_bytes=budget_bytes,
         **_wishes(reads),
     )
@@ -116,8 +114,8 @@ async def read_streams_by_bytes(
 
 def _wishes(reads: Sequence[StreamRead]) -> dict[str, list[Any]]:
     of_keys = ("tenants", "pools", "types", "priorities", "lanes")
-    rows = [(*read.key, read.cursor, read.limit) for read in reads]
-    return columns(rows, *of_keys, "cursors", "limits")
+    rows = [(*read.key, read.cursor, read.limit, read.shard) for read in reads]
+    return columns(rows, *of_keys, "cursors", "limits", "shards")
 
 
 async def jobs_ahead(

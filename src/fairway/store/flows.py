@@ -32,7 +32,7 @@ from fairway.core.flows import (
     step_of,
     with_argument,
 )
-from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.ids import JobId, ShardId, TenantId, shard_of
 from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
@@ -121,26 +121,25 @@ async def counting(
     done with it. Refuses with `FlowsBusy` when there is no waiting, or only a short one."""
     effects = FlowEffects()
     async with locked(connection, shard, keys[0][0], wait):
-        before = await _members(connection, shard, sorted(keys))
+        before = await _members(connection, sorted(keys))
         yield effects
         if not before:
             return
-        after = await _members(connection, shard, [(one.tenant, job) for job, one in before])
+        after = await _members(connection, [(one.tenant, job) for job, one in before])
         states = {job: one.state for job, one in after}
         changes = changes_of((job, one, states[job]) for job, one in before if job in states)
         await apply_changes(connection, shard, changes, effects)
 
 
-async def in_flows(connection: Connection, shard: ShardId, keys: Sequence[Key]) -> set[str]:
+async def in_flows(connection: Connection, keys: Sequence[Key]) -> set[str]:
     """Which of these jobs are in a flow."""
-    return {job for job, _ in await _members(connection, shard, keys)}
+    return {job for job, _ in await _members(connection, keys)}
 
 
-async def _members(
-    connection: Connection, shard: ShardId, keys: Sequence[Key]
-) -> list[tuple[JobId, MemberSeen]]:
+async def _members(connection: Connection, keys: Sequence[Key]) -> list[tuple[JobId, MemberSeen]]:
     asked = arrays.columns(keys, "tenants", "ids")
-    rows = await fetch(connection, _SQL["read_members"], shard=shard, **asked)
+    shards = [shard_of(job) for job in asked["ids"]]
+    rows = await fetch(connection, _SQL["read_members"], shards=shards, **asked)
     return [
         (JobId(row["id"]), MemberSeen(row["tenant"], State(row["state"]), tuple(row["flows"])))
         for row in rows

@@ -6,7 +6,7 @@ replaced can write nothing, however late its statement arrives.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.run.lease import StoredLease
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch, fetch_values
+from fairway.store.shard_terms import guard, shards_of
 from fairway.store.sql import load
 
 _SQL = load("leases.sql")
@@ -67,12 +68,13 @@ class Origin(NamedTuple):
 
 
 async def write_leases(
-    connection: Connection, shard: ShardId, term: Term, leases: Sequence[LeaseRow]
+    connection: Connection, terms: Mapping[ShardId, Term], leases: Sequence[LeaseRow]
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
     # Rows are locked in one order by all: batches must not deadlock.
     rows = columns(sorted(leases), "tenants", "ids", "epochs", "sessions", "tokens", "started_ats")
-    return set(await fetch_values(connection, _SQL["write_leases"], shard=shard, term=term, **rows))
+    rows["shards"] = shards_of(rows["ids"], terms)
+    return set(await fetch_values(connection, _SQL["write_leases"], **guard(terms), **rows))
 
 
 async def read_running(
@@ -111,12 +113,12 @@ async def read_held(
 
 
 async def see_sessions(
-    connection: Connection, shard: ShardId, sessions: Sequence[SessionRow]
+    connection: Connection, shards: Collection[ShardId], sessions: Sequence[SessionRow]
 ) -> None:
-    """These were heard: their leases live on."""
+    """These were heard: their leases live on, in each of these shards."""
     # In one order, as leases are: several write them at once.
     rows = columns(sorted(sessions), "sessions", "workers", "tenants", "openers")
-    await execute(connection, _SQL["see_sessions"], shard=shard, **rows)
+    await execute(connection, _SQL["see_sessions"], shards=sorted(shards), **rows)
 
 
 async def whose_sessions(
@@ -128,12 +130,16 @@ async def whose_sessions(
 
 
 async def silent_sessions(
-    connection: Connection, shard: ShardId, silence_seconds: float
-) -> dict[str, float]:
-    """Sessions silent for longer than this, and for how long, by the database's clock."""
+    connection: Connection, shards: Collection[ShardId], silence_seconds: float
+) -> dict[ShardId, dict[str, float]]:
+    """Of each shard that has any: sessions silent for longer than this, and for how long, by the
+    database's clock."""
     silence = timedelta(seconds=silence_seconds)
-    rows = await fetch(connection, _SQL["silent_sessions"], shard=shard, silence=silence)
-    return {row["session"]: row["silent_seconds"] for row in rows}
+    given = {"shards": sorted(shards), "silence": silence}
+    silent: dict[ShardId, dict[str, float]] = {}
+    for shard, session, seconds in await fetch(connection, _SQL["silent_sessions"], **given):
+        silent.setdefault(shard, {})[session] = seconds
+    return silent
 
 
 async def live_sessions(connection: Connection, shard: ShardId, silence_seconds: float) -> set[str]:

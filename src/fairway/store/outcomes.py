@@ -1,4 +1,4 @@
-"""Records what became of runs, in batches: rows guarded by their lease, statements by the term.
+"""Records what became of runs, in batches: rows guarded by their lease and by their shard's term.
 
 A guard that refuses is not an error: the answer says which rows were written, and a batch whose
 reply was lost can be sent again: rows that it wrote the first time count as written.
@@ -6,11 +6,11 @@ reply was lost can be sent again: rows that it wrote the first time count as wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term, shard_of
 from fairway.core.job import NO_MARKS, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
@@ -23,6 +23,7 @@ from fairway.store.connections.database import (
     fetch_value,
     is_found,
 )
+from fairway.store.shard_terms import guard, shards_of
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")
@@ -78,8 +79,7 @@ class RefusedEnd(NamedTuple):
 
 async def record_successes(
     connection: Connection,
-    shard: ShardId,
-    term: Term,
+    terms: Mapping[ShardId, Term],
     done: Sequence[SuccessRow],
     *,
     in_flow: bool = False,
@@ -90,10 +90,11 @@ async def record_successes(
     """
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
     tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
+    shards = shards_of(ids, terms)
     values = {
-        "shard": shard,
-        "term": term,
+        **guard(terms),
         "in_flow": in_flow,
+        "shards": arrays.numbers(shards),
         "tenants": arrays.numbers(tenants),
         "ids": arrays.ids(ids),
         "epochs": arrays.numbers(epochs),
@@ -113,7 +114,7 @@ async def record_successes(
     expected: dict[str, tuple[State, Epoch]] = {
         job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done
     }
-    return await _not_recorded(connection, shard, tenants, expected)
+    return await _not_recorded(connection, tenants, expected)
 
 
 def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
@@ -124,8 +125,7 @@ def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
 
 async def record_parents(
     connection: Connection,
-    shard: ShardId,
-    term: Term,
+    terms: Mapping[ShardId, Term],
     done: Sequence[Parent],
     *,
     in_flow: bool = False,
@@ -138,17 +138,18 @@ async def record_parents(
     values["children_ms"] = [item.children.at_ms for item in done]
     rows = [_child(item, job) for item in done for job in item.children.jobs]
     values |= arrays.columns(rows, *_OF_CHILD)
-    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    values["shards"] = shards_of(values["ids"], terms)
+    given = {**guard(terms), "in_flow": in_flow}
     ended = await fetch(connection, _SQL["record_parents"], **given, **values)
     if len(ended) == len(done):
         return set()
     expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
-    return await _not_recorded(connection, shard, values["tenants"], expected)
+    return await _not_recorded(connection, values["tenants"], expected)
 
 
 _OF_CHILD = (
-    "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
-    "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
+    "child_shards", "child_tenants", "parents", "child_ids", "types", "pools", "priorities",
+    "lanes", "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
     "child_limits", "child_tags", "child_metadata", "child_events", "child_traces",
 )  # fmt: skip
 
@@ -158,9 +159,10 @@ def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
     due_ms, last_ms, on_late = job.timing or (None, None, None)
     tags, metadata, events = (parent.children.marks or {}).get(job.id, NO_MARKS)
     return (
-        job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
-        state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
-        job.limits, None if tags is None else arrays.texts(tags), metadata, events, job.trace,
+        shard_of(job.id), job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority,
+        job.lane, state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms),
+        on_late, job.limits, None if tags is None else arrays.texts(tags), metadata, events,
+        job.trace,
     )  # fmt: skip
 
 
@@ -170,23 +172,22 @@ def _moment(unix_ms: int | None) -> datetime | None:
 
 async def settle(
     connection: Connection,
-    shard: ShardId,
-    term: Term,
+    terms: Mapping[ShardId, Term],
     done: Sequence[Settlement],
     *,
     in_flow: bool = False,
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
-    tenants = [item.tenant for item in done]
+    tenants, ids = [item.tenant for item in done], [item.job for item in done]
     touched = await fetch_value(
         connection,
         _SQL["settle"],
-        shard=shard,
-        term=term,
+        **guard(terms),
         in_flow=in_flow,
+        shards=shards_of(ids, terms),
         tenants=tenants,
-        ids=[item.job for item in done],
+        ids=ids,
         epochs=[item.epoch for item in done],
         states=[item.state.value for item in done],
         attempts=[item.attempts for item in done],
@@ -204,13 +205,12 @@ async def settle(
     if touched == len(done):
         return set()
     expected = {str(item.job): (item.state, item.epoch) for item in done}
-    return await _not_recorded(connection, shard, tenants, expected)
+    return await _not_recorded(connection, tenants, expected)
 
 
 async def end_refused(
     connection: Connection,
-    shard: ShardId,
-    term: Term,
+    terms: Mapping[ShardId, Term],
     done: Sequence[RefusedEnd],
     *,
     in_flow: bool = False,
@@ -218,12 +218,13 @@ async def end_refused(
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
     values = arrays.columns(done, "tenants", "ids", "epochs", "errors", "fingerprints")
-    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    values["shards"] = shards_of(values["ids"], terms)
+    given = {**guard(terms), "in_flow": in_flow}
     touched = await execute(connection, _SQL["end_refused"], **given, **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (State.DEAD, item.epoch) for item in done}
-    return await _not_recorded(connection, shard, values["tenants"], expected)
+    return await _not_recorded(connection, values["tenants"], expected)
 
 
 def _array(counts: Sequence[int] | None) -> str | None:
@@ -232,14 +233,11 @@ def _array(counts: Sequence[int] | None) -> str | None:
 
 
 async def _not_recorded(
-    connection: Connection,
-    shard: ShardId,
-    tenants: Sequence[TenantId],
-    expected: dict[str, tuple[State, Epoch]],
+    connection: Connection, tenants: Sequence[TenantId], expected: dict[str, tuple[State, Epoch]]
 ) -> set[str]:
-    rows = await fetch(
-        connection, _SQL["read_ends"], shard=shard, tenants=tenants, ids=list(expected)
-    )
+    ids = list(expected)
+    asked = {"shards": [*map(shard_of, ids)], "tenants": tenants, "ids": ids}
+    rows = await fetch(connection, _SQL["read_ends"], **asked)
     recorded = {row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]]}
     return set(expected) - recorded
 

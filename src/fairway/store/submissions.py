@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.ids import JobId, ShardId, TenantId, shard_of
 from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
@@ -53,7 +53,7 @@ class KeyHolder(NamedTuple):
 
 async def insert_jobs(
     connection: Connection,
-    shard: ShardId,
+    shard: ShardId | None,
     jobs: Sequence[QueuedJob],
     scheduled: Container[str] | None = None,
     marks: Mapping[str, JobMarks] | None = None,
@@ -62,12 +62,13 @@ async def insert_jobs(
 ) -> None:
     """Write a group at once. `scheduled` names those not due yet; None: no job has times or limits.
 
+    Here and below `shard` is that of all; None: each is of the shard that its id names.
     `marks` are those of the few jobs that have any; `traced`: some belong to a trace.
     """
     if marks and scheduled is None and all(mark.is_for_events for mark in marks.values()):
         marked = ["f" if job.id in marks else "NULL" for job in jobs]
-        values = _columns(jobs) | {"marks": arrays.ids(marked), "traces": _traces(jobs)}
-        await execute(connection, _SQL["insert_marked_jobs"], shard=shard, **values)
+        values = _columns(shard, jobs) | {"marks": arrays.ids(marked), "traces": _traces(jobs)}
+        await execute(connection, _SQL["insert_marked_jobs"], **values)
         return
     if scheduled is not None or marks:
         await _insert_with_more(connection, shard, jobs, scheduled or (), marks or {})
@@ -80,7 +81,7 @@ async def insert_jobs(
         await execute(
             connection,
             _SQL["insert_job"],
-            shard=shard,
+            shard=shard_of(job.id) if shard is None else shard,
             id=job.id,
             tenant=job.tenant,
             type=job.type,
@@ -93,19 +94,21 @@ async def insert_jobs(
         )
         return
     if len(jobs) <= FEW_JOBS:
-        await execute(connection, _SQL["insert_jobs"], shard=shard, **_columns(jobs))
+        await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
         return
     await _copy_plain(connection, shard, jobs)
 
 
-async def _copy_plain(connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
+async def _copy_plain(
+    connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
+) -> None:
     queued = State.QUEUED.value
     await connection.copy_records_to_table(
         "jobs",
         columns=_COLUMNS,
         records=[
             (
-                shard,
+                at,
                 queued,
                 job.id,
                 job.tenant,
@@ -116,15 +119,17 @@ async def _copy_plain(connection: Connection, shard: ShardId, jobs: Sequence[Que
                 job.timeout_ms,
                 job.payload,
             )
-            for job in jobs
+            for at, job in zip(_shards(shard, jobs), jobs, strict=True)
         ],
     )
 
 
-async def _insert_traced(connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
+async def _insert_traced(
+    connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
+) -> None:
     if len(jobs) <= FEW_JOBS:
-        values = _columns(jobs) | {"traces": _traces(jobs)}
-        await execute(connection, _SQL["insert_traced_jobs"], shard=shard, **values)
+        values = _columns(shard, jobs) | {"traces": _traces(jobs)}
+        await execute(connection, _SQL["insert_traced_jobs"], **values)
         return
     queued = State.QUEUED.value
     await connection.copy_records_to_table(
@@ -132,7 +137,7 @@ async def _insert_traced(connection: Connection, shard: ShardId, jobs: Sequence[
         columns=(*_COLUMNS, "trace"),
         records=[
             (
-                shard,
+                at,
                 queued,
                 job.id,
                 job.tenant,
@@ -144,7 +149,7 @@ async def _insert_traced(connection: Connection, shard: ShardId, jobs: Sequence[
                 job.payload,
                 job.trace,
             )
-            for job in jobs
+            for at, job in zip(_shards(shard, jobs), jobs, strict=True)
         ],
     )
 
@@ -153,9 +158,14 @@ def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:
     return [job.trace for job in jobs]
 
 
-def _columns(jobs: Sequence[QueuedJob]) -> dict[str, Any]:
+def _shards(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> list[ShardId]:
+    return [shard_of(job.id) for job in jobs] if shard is None else [shard] * len(jobs)
+
+
+def _columns(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> dict[str, Any]:
     return {
         "state": State.QUEUED.value,
+        "shards": arrays.numbers(_shards(shard, jobs)),
         "ids": arrays.ids([job.id for job in jobs]),
         "tenants": arrays.numbers([job.tenant for job in jobs]),
         "types": arrays.numbers([job.type for job in jobs]),
@@ -177,19 +187,19 @@ async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
 
 async def _insert_with_more(
     connection: Connection,
-    shard: ShardId,
+    shard: ShardId | None,
     jobs: Sequence[QueuedJob],
     scheduled: Container[str],
     marks: Mapping[str, JobMarks],
 ) -> None:
     """With times, limits and traces; and with marks, where any job has some."""
     records = []
-    for job in jobs:
+    for at, job in zip(_shards(shard, jobs), jobs, strict=True):
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
         rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits, job.trace)
         more = marks.get(job.id, NO_MARKS) if marks else ()
-        records.append((shard, state.value, *_values_of(job), *rare, *more))
+        records.append((at, state.value, *_values_of(job), *rare, *more))
     columns = _COLUMNS + _RARE + (JobMarks._fields if marks else ())
     await connection.copy_records_to_table("jobs", columns=columns, records=records)
 
@@ -200,7 +210,7 @@ def _moment(unix_ms: int | None) -> datetime | None:
 
 async def claim_and_insert(
     connection: Connection,
-    shard: ShardId,
+    shard: ShardId | None,
     claims: Sequence[KeyClaim],
     claimed: Sequence[tuple[QueuedJob, JobId | None]],
     *,
@@ -211,7 +221,7 @@ async def claim_and_insert(
     With each job comes the one whose claim must be won for it; None: it has no key.
     """
     jobs = [job for job, _ in claimed]
-    values = {"shard": shard, **_wanted(claims), **_columns(jobs)}
+    values = {**_wanted(shard, claims), **_columns(shard, jobs)}
     values["claimed_by"] = arrays.ids([claim or "NULL" for _, claim in claimed])
     if traced:
         values["traces"] = _traces(jobs)
@@ -222,21 +232,25 @@ async def claim_and_insert(
 
 
 async def claim_keys(
-    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim]
+    connection: Connection, shard: ShardId | None, claims: Sequence[KeyClaim]
 ) -> dict[tuple[TenantId, str], KeyHolder]:
     """Take the keys that are free; answers the holders of those that were not."""
-    won = await fetch(connection, _SQL["claim_keys"], shard=shard, **_wanted(claims))
+    won = await fetch(connection, _SQL["claim_keys"], **_wanted(shard, claims))
     return await _read_holders(connection, shard, claims, won)
 
 
-def _wanted(claims: Sequence[KeyClaim]) -> dict[str, Any]:
+def _wanted(shard: ShardId | None, claims: Sequence[KeyClaim]) -> dict[str, Any]:
     claims = sorted(claims)  # in one order for all: batches with the same keys must not deadlock
     rows: dict[str, Any] = arrays.columns(claims, "key_tenants", "keys", "body_hashes", "jobs")
-    return rows | {"keep": KEY_LIFE}
+    return rows | {"keep": KEY_LIFE, "key_shards": _key_shards(shard, claims)}
+
+
+def _key_shards(shard: ShardId | None, claims: Sequence[KeyClaim]) -> list[ShardId]:
+    return [shard_of(claim.job) if shard is None else shard for claim in claims]
 
 
 async def _read_holders(
-    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim], won: Sequence[Any]
+    connection: Connection, shard: ShardId | None, claims: Sequence[KeyClaim], won: Sequence[Any]
 ) -> dict[tuple[TenantId, str], KeyHolder]:
     """Who has the keys that were not won; one whose day ends right now has nobody."""
     ours = {(row["tenant"], row["key"]) for row in won}
@@ -244,7 +258,8 @@ async def _read_holders(
     if not lost:
         return {}
     asked = arrays.columns(lost, "tenants", "keys")
-    rows = await fetch(connection, _SQL["read_keys"], shard=shard, **asked)
+    shards = _key_shards(shard, lost)
+    rows = await fetch(connection, _SQL["read_keys"], shards=shards, **asked)
     return {
         (row["tenant"], row["key"]): KeyHolder(row["body_hash"], JobId(row["job"])) for row in rows
     }

@@ -76,7 +76,7 @@ class Machine:
         return replace(plain, **changes)
 
     def arrive(self, *jobs: QueuedJob, shard: int = 0) -> None:
-        self.dispatcher.arrived(ShardId(shard), jobs)
+        self.dispatcher.arrived([ShardId(shard)], jobs)
 
     def worker(
         self,

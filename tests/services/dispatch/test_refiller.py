@@ -35,7 +35,7 @@ async def fill(connection: Connection, tenant: int, kind: int) -> None:
         await connection.copy_records_to_table("jobs", columns=columns, records=rows)
 
 
-Read = Callable[[Connection, int, Sequence[store.StreamRead], int], Awaitable[list[Found]]]
+Read = Callable[[Connection, Sequence[store.StreamRead], int], Awaitable[list[Found]]]
 
 
 class Answers:
@@ -48,9 +48,9 @@ class Answers:
 
     def _weighed(self, read: Read) -> Read:
         async def weighed(
-            connection: Connection, shard: int, reads: Sequence[store.StreamRead], most_bytes: int
+            connection: Connection, reads: Sequence[store.StreamRead], most_bytes: int
         ) -> list[Found]:
-            found = await read(connection, shard, reads, most_bytes)
+            found = await read(connection, reads, most_bytes)
             self.sizes.append(sum(len(job.payload) for part in found for job in part.jobs))
             return found
 
@@ -109,13 +109,13 @@ async def test_a_stream_that_cannot_be_read_holds_up_no_other(
     read, tries = store.read_streams, 0
 
     async def damaged(
-        connection: Connection, shard: int, reads: Sequence[store.StreamRead], most_bytes: int
+        connection: Connection, reads: Sequence[store.StreamRead], most_bytes: int
     ) -> list[Found]:
         nonlocal tries
         if any(one.key.lane == 3 for one in reads):
             tries += 1
             raise asyncpg.DataCorruptedError("invalid page in block 7")
-        return await read(connection, ShardId(shard), reads, most_bytes)
+        return await read(connection, reads, most_bytes)
 
     monkeypatch.setattr(store, "read_streams", damaged)
     async with owner_on(database_url, QUICK) as platform:

@@ -191,7 +191,7 @@ async def test_an_end_that_meets_the_detach_is_recorded_behind_it(
     async with other_connection.transaction():
         assert await retirement.detach(other_connection, TABLE, []) == 1
         end = asyncio.create_task(
-            outcomes.record_successes(connection, SHARD, Term(term), [success])
+            outcomes.record_successes(connection, {SHARD: Term(term)}, [success])
         )
         assert await is_blocked(other_connection, connection)
     assert await end == set(), "nothing was refused"

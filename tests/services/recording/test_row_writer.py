@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, log2
 
 import asyncpg
@@ -16,6 +16,7 @@ from fairway.services.recording import row_writer
 from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
+from fairway.store.shard_terms import ShardsLost
 
 SHARD = ShardId(0)
 
@@ -30,7 +31,7 @@ class Table:
         self.written: list[int] = []
 
     async def insert(
-        self, connection: Connection, shard: int, term: int, rows: Sequence[int]
+        self, connection: Connection, terms: Mapping[ShardId, Term], rows: Sequence[int]
     ) -> set[str]:
         self.asked.append(list(rows))
         if self.passing:
@@ -45,7 +46,7 @@ async def write(
     database: Database, table: Table, count: int, terms: dict[ShardId, Term] | None = None
 ) -> list[Part[set[str]]]:
     writer = RowWriter(database, {SHARD: Term(1)} if terms is None else terms)
-    return [part async for part in writer.write(table.insert, SHARD, list(range(count)))]
+    return [part async for part in writer.write(table.insert, [SHARD] * count, list(range(count)))]
 
 
 @pytest.mark.parametrize("bad", [set(), {0}, {1999}, {7, 8, 1000}, set(range(100, 120))])
@@ -55,11 +56,11 @@ async def test_bad_rows_stand_alone_and_cost_a_few_statements(
     table = Table(bad)
     parts = await write(database, table, 2000)
     assert sorted(table.written) == sorted(set(range(2000)) - bad), "each once"
-    refused = {part.start for part in parts if isinstance(part, RowRefused)}
+    refused = {part.place for part in parts if isinstance(part, RowRefused)}
     assert refused == bad
     for part in parts:
         if isinstance(part, RowsWritten):
-            assert part.answer == {str(row) for row in range(part.start, part.stop)}
+            assert part.answer == {str(row) for row in part.places}
     assert len(table.asked) <= 1 + 2 * len(bad) * ceil(log2(2000))
 
 
@@ -79,7 +80,7 @@ async def test_what_passes_is_no_reason_to_part_rows(
         ConnectionResetError("gone"),
     ]
     parts = await write(database, table, 50)
-    assert parts == [RowsWritten(0, 50, {str(row) for row in range(50)})]
+    assert parts == [RowsWritten(range(50), {str(row) for row in range(50)})]
     assert table.asked == [list(range(50))] * 9
 
 
@@ -90,10 +91,11 @@ async def test_after_the_term_is_lost_nothing_more_counts_as_written(database: D
 
     writer = RowWriter(database, terms)
     parts = []
-    async for part in writer.write(table.insert, SHARD, list(range(8))):
+    async for part in writer.write(table.insert, [SHARD] * 8, list(range(8))):
         parts.append(part)
         terms.clear()
-    assert [(part.start, part.stop) for part in parts] == [(4, 8)]
+    assert [part.places for part in parts if isinstance(part, RowsWritten)] == [range(4, 8)]
+    assert len(parts) == 1
     assert table.written == [4, 5, 6, 7]
 
 
@@ -107,20 +109,47 @@ async def test_rows_taken_under_a_term_are_not_written_under_the_next(
     table.passing = [asyncpg.LockNotAvailableError("lock timeout")]
 
     async def insert(
-        connection: Connection, shard: int, term: int, rows: Sequence[int]
+        connection: Connection, terms_then: Mapping[ShardId, Term], rows: Sequence[int]
     ) -> set[str]:
         try:
-            return await table.insert(connection, shard, term, rows)
+            return await table.insert(connection, terms_then, rows)
         finally:
             terms[SHARD] = Term(2)
 
     writer = RowWriter(database, terms)
-    assert [part async for part in writer.write(insert, SHARD, [1, 2, 3])] == []
+    assert [part async for part in writer.write(insert, [SHARD] * 3, [1, 2, 3])] == []
     assert (len(table.asked), table.written) == (1, [])
 
 
+async def test_of_a_batch_over_shards_only_those_that_are_lost_are_dropped(
+    database: Database,
+) -> None:
+    """One is another's before, one is found to be by the statement, one goes while it runs."""
+    shards = [ShardId(row % 5) for row in range(40)]
+    terms = {ShardId(shard): Term(7) for shard in (0, 1, 2, 3)}
+    asked: list[set[ShardId]] = []
+
+    async def insert(
+        connection: Connection, held: Mapping[ShardId, Term], rows: Sequence[int]
+    ) -> set[str]:
+        asked.append(set(held))
+        assert {shards[row] for row in rows} == set(held)
+        if ShardId(1) in held:
+            raise ShardsLost({ShardId(1)})
+        terms.pop(ShardId(2), None)
+        return {str(row) for row in rows}
+
+    writer = RowWriter(database, terms)
+    parts = [part async for part in writer.write(insert, shards, list(range(40)))]
+    assert asked == [{0, 1, 2, 3}, {0, 2, 3}]
+    (part,) = parts
+    assert isinstance(part, RowsWritten)
+    assert part.of(shards) == [0, 3] * 8
+
+
 async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part[set[str]]]:
-    return [part async for part in writer.write(table.insert, SHARD, rows, patient=True)]
+    shards = [SHARD] * len(rows)
+    return [part async for part in writer.write(table.insert, shards, rows, patient=True)]
 
 
 async def test_with_patience_an_error_inside_the_store_may_pass(
@@ -131,7 +160,7 @@ async def test_with_patience_an_error_inside_the_store_may_pass(
     table.passing = [asyncpg.InternalServerError("cache lookup failed")]
     assert [type(part) for part in await patiently(writer, table, [1])] == [RowsWritten]
     parts = await patiently(writer, table, [4, 5, 6])
-    assert [part.start for part in parts if isinstance(part, RowRefused)] == [1]
+    assert [part.place for part in parts if isinstance(part, RowRefused)] == [1]
     assert sorted(table.written) == [1, 4, 6]
 
 
@@ -149,7 +178,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     table.bad = {many[3], many[7]}
     async with asyncio.timeout(30):
         parts = await writing
-    assert {part.start for part in parts if isinstance(part, RowRefused)} == table.bad
+    assert {part.place for part in parts if isinstance(part, RowRefused)} == table.bad
     assert sorted(table.written) == sorted(set(many) - table.bad)
 
 

@@ -70,7 +70,7 @@ async def test_a_batch_that_is_sent_twice_is_billed_once(connection: Connection)
     term = await open_books(connection)
     done = [success(await add_job(connection), term, 10 + n) for n in range(5)]
     for _ in range(2):
-        assert await record_successes(connection, SHARD, Term(term), done) == set()
+        assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     assert (await used(connection))[3:] == (5, 5, 60, 0)
 
 
@@ -84,7 +84,7 @@ async def test_rows_found_in_place_and_rows_that_moved_are_billed_alike(
         done.append(success(job, term, 7)._replace(place=place))
     await connection.execute("UPDATE jobs SET priority = 6 WHERE id = $1", jobs[1].id)
     for _ in range(2):
-        assert await record_successes(connection, SHARD, Term(term), done) == set()
+        assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     assert (await used(connection))[3:] == (3, 3, 21, 0)
 
 
@@ -94,9 +94,9 @@ async def test_a_refused_end_is_not_billed(connection: Connection) -> None:
     job = await add_job(connection)
     lease = await start(connection, job, term)
     late = Success(job.tenant, job.id, Epoch(lease.epoch - 1), 99, None)
-    assert await record_successes(connection, SHARD, Term(term), [late]) == {job.id}
+    assert await record_successes(connection, {SHARD: Term(term)}, [late]) == {job.id}
     right = late._replace(epoch=lease.epoch)
-    assert await record_successes(connection, SHARD, Term(term - 1), [right]) == {job.id}
+    assert await record_successes(connection, {SHARD: Term(term - 1)}, [right]) == {job.id}
     assert await connection.fetchval("SELECT count(*) FROM usage_log") == 0
 
 
@@ -113,14 +113,14 @@ async def test_every_end_of_a_job_is_booked_in_its_own_hour(connection: Connecti
     ]
     for end in ends:
         for _ in range(2):
-            assert await settle(connection, SHARD, Term(term), [end]) == set()
+            assert await settle(connection, {SHARD: Term(term)}, [end]) == set()
     cuts = [LONG_AGO, hour, hour + timedelta(hours=1), hour + timedelta(hours=2)]
     for _ in range(2):  # from the log, and from the hours
         found = {one.period: one[3:] for one in await lines(connection, cuts=cuts)}
         assert found == {2: (0, 1, 100, 1000), 3: (0, 1, 10, 0)}
-        await usage.roll_up(connection, SHARD, 100)
+        await usage.roll_up(connection, [SHARD], 100)
     skipped = failure(job, epoch + 3, 0, state=State.EXPIRED, is_attempt=False)
-    assert await settle(connection, SHARD, Term(term), [skipped]) == set()
+    assert await settle(connection, {SHARD: Term(term)}, [skipped]) == set()
     assert (await used(connection))[3:] == (1, 2, 110, 1000)
 
 
@@ -128,7 +128,7 @@ async def test_parents_are_billed_once(connection: Connection) -> None:
     term, job = await open_books(connection), await add_job(connection)
     parent = Parent(success(job, term, 5), Children(1, [], frozenset(), None))
     for _ in range(2):
-        assert await record_parents(connection, SHARD, Term(term), [parent]) == set()
+        assert await record_parents(connection, {SHARD: Term(term)}, [parent]) == set()
     assert (await used(connection))[3:] == (1, 1, 5, 0)
 
 
@@ -147,15 +147,15 @@ async def test_a_roll_up_moves_everything_and_changes_nothing(connection: Connec
             batch.append(success(job, term, dice.randint(0, 10**9)))
             sums = expected.setdefault(key, [0, 0, 0])
             sums[:] = sums[0] + 1, sums[1] + 1, sums[2] + batch[-1].ran_us
-        assert await record_successes(connection, SHARD, Term(term), batch) == set()
-        await usage.roll_up(connection, SHARD, dice.randint(0, 3))
+        assert await record_successes(connection, {SHARD: Term(term)}, batch) == set()
+        await usage.roll_up(connection, [SHARD], dice.randint(0, 3))
         found = {
             (tenant, one.pool, one.type): [*one[3:6]]
             for tenant in (1, 2)
             for one in await lines(connection, tenant)
         }
         assert found == expected
-    while await usage.roll_up(connection, SHARD, 5):
+    while await usage.roll_up(connection, [SHARD], 5):
         pass
     assert await connection.fetchval("SELECT count(*) FROM usage_log") == 0
     assert await connection.fetchval("SELECT sum(jobs_ended) FROM usage_hours") == sum(
@@ -170,16 +170,16 @@ async def test_a_roll_up_that_is_cut_short_was_never_there(
     term = await open_books(connection)
     done = [success(await add_job(connection), term, 10) for _ in range(3)]
     for one in done:
-        assert await record_successes(connection, SHARD, Term(term), [one]) == set()
+        assert await record_successes(connection, {SHARD: Term(term)}, [one]) == set()
     cut_short = other_connection.transaction()
     await cut_short.start()
-    assert await usage.roll_up(other_connection, SHARD, 2) == 2
-    assert await usage.roll_up(connection, SHARD, 100) == 0, "somebody else holds the books"
+    assert await usage.roll_up(other_connection, [SHARD], 2) == 2
+    assert await usage.roll_up(connection, [SHARD], 100) == 0, "somebody else holds the books"
     assert (await used(connection))[3:] == (3, 3, 30, 0)
     await cut_short.rollback()
     assert (await used(connection))[3:] == (3, 3, 30, 0)
-    assert await usage.roll_up(connection, SHARD, 100) == 3
-    assert await usage.roll_up(other_connection, SHARD, 100) == 0
+    assert await usage.roll_up(connection, [SHARD], 100) == 3
+    assert await usage.roll_up(other_connection, [SHARD], 100) == 0
     assert (await used(connection))[3:] == (3, 3, 30, 0)
 
 
@@ -189,11 +189,11 @@ async def test_what_comes_too_late_for_a_month_is_booked_after_it(connection: Co
     job = await add_job(connection)
     epoch = lease_for(job, term).epoch
     late = failure(job, epoch, 100, ended_at=month.begins - timedelta(days=3))
-    assert await settle(connection, SHARD, Term(term), [late]) == set()
+    assert await settle(connection, {SHARD: Term(term)}, [late]) == set()
     cuts = [LONG_AGO, month.begins, month.begins + timedelta(hours=1)]
     for _ in range(2):
         assert {one.period for one in await lines(connection, cuts=cuts)} == {2}
-        await usage.roll_up(connection, SHARD, 100)
+        await usage.roll_up(connection, [SHARD], 100)
 
 
 async def test_a_month_is_not_closed_before_its_log_is_rolled_up(connection: Connection) -> None:
@@ -201,9 +201,9 @@ async def test_a_month_is_not_closed_before_its_log_is_rolled_up(connection: Con
     (books,) = await statements.read_books(connection, [SHARD])
     begins, ends = books.closed_until, month_of(books.closed_until).ends
     done = success(await add_job(connection), term, 10)
-    assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     assert not await statements.close_until(connection, SHARD, begins, ends)
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert await statements.close_until(connection, SHARD, begins, ends)
     assert not await statements.close_until(connection, SHARD, begins, ends), "once"
 
@@ -213,9 +213,9 @@ async def test_usage_outlives_its_jobs_and_goes_when_its_month_is_stated(
 ) -> None:
     term = await open_books(connection)
     done = success(await add_job(connection), term, 10)
-    assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     await connection.execute("DELETE FROM jobs")
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     assert await usage.forget_usage(connection, FAR, 10) == 0, "the month is open"
     assert (await used(connection)).billed_us == 10
     await connection.execute("UPDATE billing_shards SET stated_until = $1", FAR)
@@ -226,12 +226,12 @@ async def test_sums_stop_at_the_largest_number(connection: Connection) -> None:
     """No claim of a worker's makes an end that cannot be recorded, or a row that stays."""
     term, most = await open_books(connection), 2**63 - 1
     done = [success(await add_job(connection), term, most) for _ in range(2)]
-    assert await record_successes(connection, SHARD, Term(term), done) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, done) == set()
     assert (await used(connection)).billed_us == most
-    await usage.roll_up(connection, SHARD, 100)
+    await usage.roll_up(connection, [SHARD], 100)
     more = success(await add_job(connection), term, most)
-    assert await record_successes(connection, SHARD, Term(term), [more]) == set()
-    await usage.roll_up(connection, SHARD, 100)
+    assert await record_successes(connection, {SHARD: Term(term)}, [more]) == set()
+    await usage.roll_up(connection, [SHARD], 100)
     assert (await used(connection)).billed_us == most
 
 
@@ -243,8 +243,8 @@ async def test_a_tenant_sees_its_own_hours_and_nothing_of_the_log(
         for tenant in (1, 2):
             job = await add_job(connection, tenant=TenantId(tenant))
             done = success(job, term, 10)
-            assert await record_successes(connection, SHARD, Term(term), [done]) == set()
-        await usage.roll_up(connection, SHARD, 100)
+            assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
+        await usage.roll_up(connection, [SHARD], 100)
     async with database.quick(TenantId(2)) as connection:
         assert await connection.fetchval("SELECT array_agg(tenant) FROM usage_hours") == [2]
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -255,10 +255,11 @@ async def test_the_runs_of_a_job_are_found_in_its_row(connection: Connection) ->
     term, job = await open_books(connection), await add_job(connection)
     epoch = lease_for(job, term).epoch
     assert (
-        await settle(connection, SHARD, Term(term), [failure(job, epoch, 3, entry=b"{}")]) == set()
+        await settle(connection, {SHARD: Term(term)}, [failure(job, epoch, 3, entry=b"{}")])
+        == set()
     )
     last = Success(job.tenant, job.id, Epoch(epoch + 1), 4, None)
-    assert await record_successes(connection, SHARD, Term(term), [last]) == set()
+    assert await record_successes(connection, {SHARD: Term(term)}, [last]) == set()
     ids = history.IdRange(LOWEST_JOB_ID, "ffffffff-ffff-ffff-ffff-ffffffffffff")
     (found,) = await usage.jobs_of_attempts(connection, SHARD, TENANT, ids, 10)
     record = await look(connection, job)
@@ -271,8 +272,8 @@ async def test_a_type_is_referred_to_until_its_month_is_stated(connection: Conne
     term = await open_books(connection)
     job = await add_job(connection)
     done = success(job, term, 10)
-    assert await record_successes(connection, SHARD, Term(term), [done]) == set()
-    await usage.roll_up(connection, SHARD, 100)
+    assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
+    await usage.roll_up(connection, [SHARD], 100)
     assert await type_names.referred_types(connection, [job.type, TypeId(4711)]) == {job.type}
     await connection.execute("UPDATE billing_shards SET stated_until = $1", FAR)
     assert await type_names.referred_types(connection, [job.type]) == set()
@@ -284,16 +285,16 @@ async def test_a_row_that_is_set_aside_is_neither_read_nor_rolled_up(
     term = await open_books(connection)
     for ran_us in (1, 10, 100):
         done = success(await add_job(connection), term, ran_us)
-        assert await record_successes(connection, SHARD, Term(term), [done]) == set()
+        assert await record_successes(connection, {SHARD: Term(term)}, [done]) == set()
     _, second, third = await usage.next_to_book(connection, SHARD, 9)
     reasons = {second: "no", third: "neither"}
     assert await usage.set_aside(connection, SHARD, reasons, most=1) == 0, "too many"
     assert await usage.set_aside(connection, SHARD, {second: "no"}, most=1) == 1
     assert (await used(connection)).billed_us == 101
-    assert await usage.roll_up(connection, SHARD, 9, [second]) == 0
-    assert await usage.roll_up(connection, SHARD, 9, [third]) == 1
-    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert await usage.roll_up(connection, [SHARD], 9, [second]) == 0
+    assert await usage.roll_up(connection, [SHARD], 9, [third]) == 1
+    assert await usage.roll_up(connection, [SHARD], 9) == 1
     assert (await used(connection)).billed_us == 101
     assert await usage.try_again(connection, [SHARD]) == 1
-    assert await usage.roll_up(connection, SHARD, 9) == 1
+    assert await usage.roll_up(connection, [SHARD], 9) == 1
     assert (await used(connection)).billed_us == 111

@@ -58,12 +58,12 @@ async def test_a_life_with_a_retry(connection: Connection) -> None:
     job = new_job()
     await add_marked(connection, job)
     lease = await start(connection, job, term)
-    await outcomes.settle(connection, SHARD, term, [end(job, lease.epoch, State.SCHEDULED)])
+    await outcomes.settle(connection, {SHARD: term}, [end(job, lease.epoch, State.SCHEDULED)])
     assert [one.id for one in await promote_all(connection, term)] == [job.id]
     again = await start(connection, replace(job, epoch=lease.epoch), term)
     success = Success(TENANT, job.id, again.epoch, 42_500, b"1")
     for _ in range(2):  # an answer that was lost is asked for again
-        await outcomes.record_successes(connection, SHARD, term, [success])
+        await outcomes.record_successes(connection, {SHARD: term}, [success])
     rows = await connection.fetch("SELECT * FROM event_inbox ORDER BY id")
     assert [row["kind"] for row in rows] == [
         "job.accepted", "job.started", "job.retrying", "job.queued", "job.started", "job.succeeded",
@@ -93,13 +93,13 @@ async def test_other_ends_and_a_replay(connection: Connection) -> None:
     assert await taken(connection) == ["job.cancelled", "job.expired"]
     lease = await start(connection, dead, term)
     last = end(dead, lease.epoch, State.DEAD, fingerprint=7)
-    await outcomes.settle(connection, SHARD, term, [last])
+    await outcomes.settle(connection, {SHARD: term}, [last])
     again = dead_letters.Replay(TENANT, [dead.id], None, b"{}")
     await dead_letters.replay(connection, SHARD, term, again)
     assert await taken(connection) == ["job.started", "job.dead", "job.replayed"]
     lease = await start(connection, lost, term)
     back = end(lost, lease.epoch, State.QUEUED, attempts=0, deliveries=1)
-    await outcomes.settle(connection, SHARD, term, [back])
+    await outcomes.settle(connection, {SHARD: term}, [back])
     assert await taken(connection) == ["job.started", "job.requeued"]
 
 
@@ -112,7 +112,7 @@ async def test_follow_ups_are_accepted_with_their_parents_end(connection: Connec
     born = Children(1, [child, plain], marks={child.id: with_events(None)})
     parent = outcomes.Parent(Success(TENANT, job.id, lease.epoch, 1, b"1"), born)
     for _ in range(2):
-        await outcomes.record_parents(connection, SHARD, term, [parent])
+        await outcomes.record_parents(connection, {SHARD: term}, [parent])
     assert sorted(await taken(connection)) == ["job.accepted", "job.succeeded"]
 
 
@@ -126,7 +126,7 @@ async def test_an_event_is_the_same_whoever_writes_it(connection: Connection) ->
     epoch = lease_for(plain, term).epoch
     for job, where in ((plain, None), (in_place, place), (tagged, None)):
         success = Success(TENANT, job.id, epoch, 1500, b"1", where)
-        assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+        assert await outcomes.record_successes(connection, {SHARD: term}, [success]) == set()
     await connection.execute(  # as a server of the version before does it
         "UPDATE jobs SET state = 3, attempts = 1, epoch = $2, finished_at = now(), ran_us = 1500"
         " WHERE id = $1",
@@ -179,7 +179,7 @@ async def test_a_job_that_nobody_asked_about_writes_nothing(connection: Connecti
     await submissions.insert_jobs(connection, SHARD, many)
     job = await add_job(connection)
     lease = await start(connection, job, term)
-    await outcomes.settle(connection, SHARD, term, [end(job, lease.epoch, State.DEAD)])
+    await outcomes.settle(connection, {SHARD: term}, [end(job, lease.epoch, State.DEAD)])
     tagged, marked = new_job(), new_job()
     marks = {str(marked.id): with_events(None)}
     await submissions.insert_jobs(connection, SHARD, [tagged, marked], None, marks)
@@ -208,7 +208,7 @@ async def test_leases_sent_again_start_nothing_anew(connection: Connection) -> N
     term, job = Term(await own(connection)), new_job()
     await add_marked(connection, job)
     lease = await start(connection, job, term)
-    assert await leases.write_leases(connection, SHARD, term, [lease]) == {job.id}
+    assert await leases.write_leases(connection, {SHARD: term}, [lease]) == {job.id}
     assert await taken(connection) == ["job.accepted", "job.started"]
 
 

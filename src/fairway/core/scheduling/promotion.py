@@ -53,7 +53,7 @@ class Allowance:
 
 
 class Allowances:
-    """Those of one shard and of its tenants with due jobs."""
+    """Those of one server's shards together, and of its tenants with due jobs."""
 
     def __init__(self, caps: PromotionCaps, now_us: int) -> None:
         self._caps = caps

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fairway.core.ids import ShardId
 from fairway.runtime.loops import Effort, pause, step_by_step
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ownership import Ownership
 from fairway.store import backlog as store
@@ -29,7 +30,8 @@ class BacklogReconciler:
 
     async def run_once(self, now_us: int) -> float:
         effort = Effort()
-        for shard in self._dispatcher.open_shards():
+        shards = self._dispatcher.open_shards()
+        for shard in await busy_shards(self._database, "queued", shards):
             if self._dispatcher.has_windows(shard):
                 await self._sweep(shard)
         await step_by_step(self._windows.pruning())

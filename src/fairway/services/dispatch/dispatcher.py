@@ -207,10 +207,10 @@ class Dispatcher:
         """They are written and announced, or they are not written."""
         self.backlog.underway.inserting_ids.difference_update(ids)
 
-    def arrived(self, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
-        """Jobs of one shard are on disk and due."""
-        if self.shards.has_windows(shard):
-            alive = self.tombstones.without_dead(jobs)
+    def arrived(self, shards: Collection[ShardId], jobs: Sequence[QueuedJob]) -> None:
+        """Jobs of these shards are on disk and due."""
+        if there := self.shards.of_windows(shards, jobs):
+            alive = self.tombstones.without_dead(there)
             self._granting.wake(self.backlog.arrived(alive, self._clock.now_us()))
 
     def looking(self) -> AbstractContextManager[int]:

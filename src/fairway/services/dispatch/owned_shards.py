@@ -9,10 +9,11 @@ workers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant, shard_of
+from fairway.core.job import QueuedJob
 
 
 class OwnedShards:
@@ -58,6 +59,14 @@ class OwnedShards:
     def has_windows(self, shard: ShardId) -> bool:
         """Whether its jobs are given out from windows in memory, as an owner's are."""
         return shard in self.open and shard not in self.pulled
+
+    def of_windows(
+        self, shards: Collection[ShardId], jobs: Sequence[QueuedJob]
+    ) -> Sequence[QueuedJob]:
+        """Of the jobs of these shards, those that are given out from windows."""
+        if all(map(self.has_windows, shards)):
+            return jobs
+        return [job for job in jobs if self.has_windows(shard_of(job.id))]
 
     def close(self, shard: ShardId) -> None:
         self.open.discard(shard)

@@ -143,9 +143,9 @@ class Pulls:
         holders = {lease.session for lease in leases}
         new = [one for one in holders if one.noted_in.get(shard) != term]
         if new:
-            await lease_store.see_sessions(connection, shard, [one.row for one in new])
+            await lease_store.see_sessions(connection, [shard], [one.row for one in new])
         rows = [self._row(lease) for lease in leases]
-        return await lease_store.write_leases(connection, shard, term, rows)
+        return await lease_store.write_leases(connection, {shard: term}, rows)
 
     def _row(self, lease: Lease) -> lease_store.LeaseRow:
         return lease_store.LeaseRow(

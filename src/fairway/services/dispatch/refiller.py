@@ -64,13 +64,14 @@ class Refiller:
         if not reads:
             return IDLE_SECONDS
         budget = windows.budget_of(reads)
-        left: dict[tuple[ShardId, bool], list[Wish]] = defaultdict(list)
+        left: dict[tuple[ShardId | None, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
-            left[wish[0].shard, wish[0].heavy].append(wish)
+            alone = wish[0].shard if self._database.by_shard else None
+            left[alone, wish[0].heavy].append(wish)
         undone = {stream.key: stream for stream, _ in reads}
         try:
-            for (shard, _), group in left.items():
-                read = partial(self._read, shard, budget, undone)
+            for group in left.values():
+                read = partial(self._read, budget, undone)
                 await each_apart(group, read, partial(self._set_aside, undone, now_us))
         finally:  # what was begun and not read is asked for again
             for stream in undone.values():
@@ -87,17 +88,16 @@ class Refiller:
         self._windows.fail_read(stream)
         log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
 
-    async def _read(
-        self, shard: ShardId, budget: Budget, undone: Streams, group: Sequence[Wish]
-    ) -> None:
-        wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
+    async def _read(self, budget: Budget, undone: Streams, group: Sequence[Wish]) -> None:
+        wishes = [
+            store.StreamRead(stream.shard, stream.key, stream.cursor, limit)
+            for stream, limit in group
+        ]
         async with self._database.hot() as connection:
             if group[0][0].heavy:
-                found = await store.read_streams_by_bytes(
-                    connection, shard, wishes, budget.each_bytes
-                )
+                found = await store.read_streams_by_bytes(connection, wishes, budget.each_bytes)
             else:
-                found = await store.read_streams(connection, shard, wishes, budget.light_bytes)
+                found = await store.read_streams(connection, wishes, budget.light_bytes)
         filled = self._windows.end_reads(group, found, budget)
         for stream, _ in group:
             del undone[stream.key]

@@ -8,12 +8,13 @@ many events each: a flood of one delays nobody, and what cannot be moved is set 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import End
@@ -67,32 +68,41 @@ class Sequencer:
             self._wake()
 
     def ended(self, ends: Sequence[End]) -> None:
-        """Ends of runs, of one shard, are on disk: their events too, where they are asked for."""
-        asking = self._directory.with_job_events
-        if asking and any(end.lease.job.tenant in asking for end in ends):
-            self.written(ends[0].lease.shard)
+        """Ends of runs are on disk: their events too, where they are asked for."""
+        if asking := self._directory.with_job_events:
+            for shard in {end.lease.shard for end in ends if end.lease.job.tenant in asking}:
+                self.written(shard)
 
     async def run_once(self, now_us: int) -> float:
         terms = dict(self._dispatcher.terms())
         for shard in self._due_us.keys() - terms.keys():
             del self._due_us[shard]
-        rests_us = await in_each_shard(terms, lambda one: self._look(one, terms[one], now_us))
-        return min(rests_us, default=IDLE_US) / 1e6
-
-    async def _look(self, shard: ShardId, term: Term, now_us: int) -> int:
-        """How long until the next; what is written meanwhile may bring that nearer."""
-        if self._due_us.get(shard, 0) <= now_us:
+        due = [shard for shard in terms if self._due_us.get(shard, 0) <= now_us]
+        for shard in due:  # what is written from now on may bring the next look nearer
             self._due_us.pop(shard, None)
-            rest_us = await self._round(shard, term, now_us)
-            if rest_us == IDLE_US and self._is_asked(shard):
-                rest_us = ASKED_US
-            self._due_us.setdefault(shard, now_us + rest_us)
-        return max(0, self._due_us[shard] - now_us)
+        busy = await busy_shards(self._database, "with_news", due)
+        asked = self._asked_shards()
+        for shard in set(due).difference(busy):
+            self._looked_us[shard] = now_us
+            self._rest(shard, IDLE_US, now_us, asked)
+        await in_each_shard(busy, lambda one: self._look(one, terms[one], now_us, asked))
+        return min((max(0, at - now_us) for at in self._due_us.values()), default=IDLE_US) / 1e6
 
-    def _is_asked(self, shard: ShardId) -> bool:
-        """Whether a tenant of this shard wants to hear what becomes of its jobs."""
-        asking = self._directory.with_job_events
-        return any(shard_for_tenant(one, self._shard_count) == shard for one in asking)
+    async def _look(
+        self, shard: ShardId, term: Term, now_us: int, asked: Collection[ShardId]
+    ) -> None:
+        self._rest(shard, await self._round(shard, term, now_us), now_us, asked)
+
+    def _rest(self, shard: ShardId, rest_us: int, now_us: int, asked: Collection[ShardId]) -> None:
+        """Until the next look; what was written meanwhile may have brought that nearer."""
+        if rest_us == IDLE_US and shard in asked:
+            rest_us = ASKED_US
+        self._due_us.setdefault(shard, now_us + rest_us)
+
+    def _asked_shards(self) -> set[ShardId]:
+        """Those of tenants that want to hear what becomes of their jobs."""
+        asking, count = self._directory.with_job_events, self._shard_count
+        return {shard_for_tenant(one, count) for one in asking}
 
     async def _round(self, shard: ShardId, term: Term, now_us: int) -> int:
         """A turn of every tenant that has something; answers when to look again."""

@@ -19,6 +19,7 @@ from fairway.core.bulk import HELD_UP_TRIES_MAX, BulkAction, is_hopeless
 from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.runtime.telemetry import logger
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letters import DeadLetters
@@ -101,7 +102,8 @@ class BulkRunner:
     async def run_once(self, now_us: int) -> float:
         await self._control.make_sure()
         running: set[str] = set()
-        for shard in self._dispatcher.open_shards():
+        shards = self._dispatcher.open_shards()
+        for shard in await busy_shards(self._database, "with_actions", shards):
             async with self._database.background() as connection:
                 found = await actions.running(connection, shard, ACTIONS_READ_MAX)
             running.update(action.id for action in found)
@@ -303,7 +305,7 @@ class BulkRunner:
         )
 
         async def arrive() -> None:
-            self._dispatcher.arrived(shard, jobs)
+            self._dispatcher.arrived([shard], jobs)
 
         return Batch(ids, len(jobs), arrive, cursor)
 

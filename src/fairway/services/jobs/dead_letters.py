@@ -83,7 +83,7 @@ class DeadLetters:
         try:
             async with told_if_away, self._database.quick(tenant) as connection:
                 jobs = await self.bring_back(connection, shard, term, wanted)
-            self._dispatcher.arrived(shard, jobs)
+            self._dispatcher.arrived([shard], jobs)
         finally:
             self._dispatcher.inserted(ids)
         self._watchers.notify(job.id for job in jobs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.services.bad_rows import in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
@@ -27,7 +28,9 @@ class FlowCascades:
         self._last: dict[ShardId, TenantId] = {}  # who had a turn last
 
     async def run_once(self, now_us: int) -> float:
-        counts = await in_each_shard(self._dispatcher.open_shards(), self._go_on)
+        shards = self._dispatcher.open_shards()
+        owing = await busy_shards(self._database, "with_flows_owed", shards)
+        counts = await in_each_shard(owing, self._go_on)
         return 0.0 if any(counts) else REST_SECONDS
 
     async def _go_on(self, shard: ShardId) -> int:

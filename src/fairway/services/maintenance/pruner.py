@@ -7,7 +7,7 @@ clock that jumped would make all of history old. A step that fails stops no othe
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -33,6 +33,7 @@ from fairway.store.webhooks import deliveries
 log = logger("pruner")
 
 REST_SECONDS = 60.0
+SHARDS_PER_ROUND = 8
 BUSY_SECONDS = 1.0  # to the next round when there is more to remove
 RETRY_SECONDS = 5.0
 ROWS_AT_ONCE = 5_000
@@ -64,6 +65,7 @@ class Pruner:
         self._audit_kept = timedelta(days=settings.audit_days)
         self._events_kept = timedelta(hours=settings.event_retention_hours)
         self._usage_kept = timedelta(days=settings.usage_days)
+        self._last = ShardId(-1)  # whose turn was last
         self._retirement = Retirement(database, instruments.clock)
 
     async def run_once(self, now_us: int) -> float:
@@ -84,12 +86,18 @@ class Pruner:
                 await self._attempt("drop days of logs", self._drop_log_days),
                 await self._attempt("forget carried jobs and audit", self._forget_common),
             ]
-        for shard in shards:
+        for shard in self._next(shards):
             rests += [
                 await self._attempt("forget keys", partial(self._forget_keys, shard)),
                 await self._attempt("forget runs", partial(self._forget_runs, shard)),
             ]
         return min([REST_SECONDS, *rests])
+
+    def _next(self, shards: Sequence[ShardId]) -> list[ShardId]:
+        """Of very many shards the next few: each has its turn within some minutes."""
+        turn = sorted(shards, key=lambda shard: (shard <= self._last, shard))[:SHARDS_PER_ROUND]
+        self._last = turn[-1] if turn else self._last
+        return turn
 
     async def _attempt(self, what: str, step: Callable[[], Awaitable[float]]) -> float:
         try:

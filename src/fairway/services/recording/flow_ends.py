@@ -8,16 +8,17 @@ writes it once more, with its tenant's lock and the counters, beside the lanes (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fairway.core.ids import ShardId, Term
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.recording.row_writer import Write
-from fairway.store import flows, outcomes
+from fairway.store import flows, outcomes, shard_terms
 from fairway.store.connections.database import Connection
 from fairway.store.flow_locks import Wait
 from fairway.store.flows import Key
+from fairway.store.shard_terms import ShardsLost
 
 TRIES_BEFORE_STANDING = 4  # of a lock that was not free, in about a third of a second
 
@@ -34,8 +35,7 @@ class EndStatement(Protocol[Taken]):
     async def __call__(
         self,
         connection: Connection,
-        shard: ShardId,
-        term: Term,
+        terms: Mapping[ShardId, Term],
         done: Sequence[Taken],
         *,
         in_flow: bool = False,
@@ -58,13 +58,15 @@ class FlowEnds:
         """For lanes: writes what is in no flow, and answers what it left out."""
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
+            connection: Connection, terms: Mapping[ShardId, Term], done: Sequence[Row]
         ) -> LeftOut:
-            missing = await statement(connection, shard, term, done)
+            missing = await statement(connection, terms, done)
             if not missing:
                 return LeftOut(missing, set())
+            if lost := await shard_terms.lost_of(connection, terms):
+                raise ShardsLost(lost)
             keys = [key for key in map(_key, done) if key[1] in missing]
-            in_flow = await flows.in_flows(connection, shard, keys)
+            in_flow = await flows.in_flows(connection, keys)
             return LeftOut(missing - in_flow, in_flow)
 
         return write
@@ -78,14 +80,14 @@ class FlowEnds:
         tries, write_within = 0, self._within_lock(statement)
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
+            connection: Connection, terms: Mapping[ShardId, Term], done: Sequence[Row]
         ) -> set[str]:
             nonlocal tries
             tries += 1
             if tries <= TRIES_BEFORE_STANDING or self._standing.locked():
-                return await write_within(Wait.NOT, connection, shard, term, done)
+                return await write_within(Wait.NOT, connection, terms, done)
             async with self._standing:
-                return await write_within(Wait.SHORT, connection, shard, term, done)
+                return await write_within(Wait.SHORT, connection, terms, done)
 
         return write
 
@@ -94,23 +96,27 @@ class FlowEnds:
         uncounted, write_within = self.uncounted(statement), self._within_lock(statement)
 
         async def write(
-            connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
+            connection: Connection, terms: Mapping[ShardId, Term], done: Sequence[Row]
         ) -> set[str]:
-            left = await uncounted(connection, shard, term, done)
+            left = await uncounted(connection, terms, done)
             if left.in_flow:
-                return await write_within(Wait.SHORT, connection, shard, term, done)
+                return await write_within(Wait.SHORT, connection, terms, done)
             return left.refused
 
         return write
 
     def _within_lock(
         self, statement: EndStatement[Row]
-    ) -> Callable[[Wait, Connection, ShardId, Term, Sequence[Row]], Awaitable[set[str]]]:
+    ) -> Callable[[Wait, Connection, Mapping[ShardId, Term], Sequence[Row]], Awaitable[set[str]]]:
         async def write(
-            wait: Wait, connection: Connection, shard: ShardId, term: Term, done: Sequence[Row]
+            wait: Wait,
+            connection: Connection,
+            terms: Mapping[ShardId, Term],
+            done: Sequence[Row],
         ) -> set[str]:
+            (shard,) = terms  # members of one tenant's flows
             async with self._news.counting(connection, shard, [*map(_key, done)], wait):
-                return await statement(connection, shard, term, done, in_flow=True)
+                return await statement(connection, terms, done, in_flow=True)
 
         return write
 

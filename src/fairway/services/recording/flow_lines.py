@@ -42,9 +42,10 @@ class FlowLines:
         self._waiting: dict[FlowLine, list[Member]] = {}  # each has a task
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add(self, shard: ShardId, term: Term, members: Sequence[Member]) -> None:
+    def add(self, term_of: Callable[[ShardId], Term], members: Sequence[Member]) -> None:
         for member in members:
-            line = FlowLine(shard, term, member.end.lease.job.tenant)
+            shard = member.end.lease.shard
+            line = FlowLine(shard, term_of(shard), member.end.lease.job.tenant)
             if line not in self._waiting:
                 self._waiting[line] = []
                 task = asyncio.create_task(self._advance(line), name="flow line")

@@ -6,7 +6,7 @@ Most short jobs end before the lazy write looks; they cost two row writes, not t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
@@ -18,7 +18,9 @@ from fairway.services.recording.row_writer import RowRefused, RowWriter
 from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import leases as store
+from fairway.store import shard_terms
 from fairway.store.connections.database import Connection, Database
+from fairway.store.shard_terms import ShardsLost
 
 LEASE_WRITES_MAX = 2
 
@@ -32,17 +34,17 @@ class LeaseWriter:
         instruments: Instruments,
         store_clock: StoreClock,
         *,
-        shard_count: int,
         lazy_after_ms: int,
     ) -> None:
         self._dispatcher = dispatcher
         self._store_clock = store_clock
         self._watchers = watchers
         self._lazy_us = lazy_after_ms * 1000
+        self._is_by_shard = database.by_shard
         self._writer = RowWriter(database, dispatcher.terms())
         self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
 
-        def at_once(shard: ShardId) -> GroupCommit[Lease]:
+        def at_once() -> GroupCommit[Lease]:
             return GroupCommit(
                 "leases",
                 self._write_at_once,
@@ -51,7 +53,7 @@ class LeaseWriter:
                 linger_seconds=0.001,
             )
 
-        self._at_once = ShardCommits(at_once, _shard_of, shard_count=shard_count)
+        self._at_once = ShardCommits(at_once, _shard_of, by_shard=database.by_shard)
 
     def write(self, leases: list[Lease]) -> None:
         """Their workers hear of them once they are on disk."""
@@ -96,21 +98,31 @@ class LeaseWriter:
         One that the store refuses for ever is in neither: its job is dead from now on.
         """
         done: list[tuple[Lease, bool]] = []
-        for shard, group in _by_shard(leases).items():
-            rows = [self._row(lease) for lease in group]
-            undecided = len(group)
-            async for part in self._writer.write(self._write_rows, shard, rows, patient=True):
-                undecided -= part.stop - part.start
+        for group in self._groups(leases):
+            shards, rows = [*map(_shard_of, group)], [*map(self._row, group)]
+            decided: set[int] = set()
+            async for part in self._writer.write(self._write_rows, shards, rows, patient=True):
                 if isinstance(part, RowRefused):
-                    self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
+                    decided.add(part.place)
+                    self._dispatcher.take_back(group[part.place], lease_refusal(part.error))
                     continue
-                some = group[part.start : part.stop]
-                done += [(lease, lease.job.id in part.answer) for lease in some]
+                decided.update(part.places)
+                done += [(lease, lease.job.id in part.answer) for lease in part.of(group)]
                 self._watchers.notify(map(JobId, part.answer))
-            if undecided:  # another server owns the shard
-                heard = {id(lease) for lease, _ in done}
-                done += [(lease, False) for lease in group if id(lease) not in heard]
+            if len(decided) < len(group):  # another server owns their shards
+                done += [
+                    (lease, False) for place, lease in enumerate(group) if place not in decided
+                ]
         return done
+
+    def _groups(self, leases: Sequence[Lease]) -> Iterable[Sequence[Lease]]:
+        """What one statement may carry."""
+        if not self._is_by_shard:
+            return [leases]
+        groups: dict[ShardId, list[Lease]] = {}
+        for lease in leases:
+            groups.setdefault(lease.shard, []).append(lease)
+        return groups.values()
 
     def _row(self, lease: Lease) -> store.LeaseRow:
         return store.LeaseRow(
@@ -123,26 +135,26 @@ class LeaseWriter:
         )
 
     async def _write_rows(
-        self, connection: Connection, shard: ShardId, term: Term, rows: Sequence[store.LeaseRow]
+        self,
+        connection: Connection,
+        terms: Mapping[ShardId, Term],
+        rows: Sequence[store.LeaseRow],
     ) -> set[str]:
         """Whose a session is stands in the store before any lease of it: should this server die,
         the next owner must know whose leases they are, and which key they end with."""
         found = map(self._dispatcher.session_of, {row.session for row in rows})
         holders = [session for session in found if session is not None]
-        new = [session for session in holders if session.noted_in.get(shard) != term]
+        new = [one for one in holders if not one.noted_in.items() >= terms.items()]
         if new:
-            await store.see_sessions(connection, shard, [session.row for session in new])
+            await store.see_sessions(connection, terms, [session.row for session in new])
             for session in new:
-                session.note_in(shard, term)
-        return await store.write_leases(connection, shard, term, rows)
+                for shard, term in terms.items():
+                    session.note_in(shard, term)
+        written = await store.write_leases(connection, terms, rows)
+        if len(written) < len(rows) and (lost := await shard_terms.lost_of(connection, terms)):
+            raise ShardsLost(lost)
+        return written
 
 
 def _shard_of(lease: Lease) -> ShardId:
     return lease.shard
-
-
-def _by_shard(leases: Sequence[Lease]) -> dict[ShardId, list[Lease]]:
-    groups: dict[ShardId, list[Lease]] = {}
-    for lease in leases:
-        groups.setdefault(lease.shard, []).append(lease)
-    return groups

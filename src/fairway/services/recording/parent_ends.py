@@ -55,7 +55,7 @@ class ParentEnds:
     def announce(self, ends: Sequence[End]) -> None:
         """These are on disk, written by a lane."""
         for end in ends:
-            self._dispatcher.arrived(end.lease.shard, self._due(end))
+            self._dispatcher.arrived([end.lease.shard], self._due(end))
 
     def hint(self, ends: Sequence[End]) -> None:
         """These are on disk, and a read may have brought what they started."""

@@ -53,7 +53,6 @@ TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a 
 
 
 class Bounds(NamedTuple):
-    shard_count: int
     inline_bytes_max: int  # of a result; larger ones are kept elsewhere
     waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
 
@@ -82,7 +81,7 @@ class Recorder:
         self._store_clock = store_clock
         self._instruments = instruments
         self._metrics = instruments.metrics
-        self._shard_count = bounds.shard_count
+        self._by_shard = database.by_shard
         self._inline_bytes_max = bounds.inline_bytes_max
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
@@ -97,42 +96,42 @@ class Recorder:
         self._join_asides(bounds.waiting_bytes_max)
 
     def _join_commits(self) -> None:
-        """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
+        """Lanes for all shards, or for each: ends are fenced by their epochs and need no order."""
 
-        def successes(shard: ShardId) -> GroupCommit[End]:
+        def successes() -> GroupCommit[End]:
             # Lingers when many end; nobody but who asks for results waits for this.
             return GroupCommit(
                 "outcomes",
-                partial(self._flush_successes, shard),
+                self._flush_successes,
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
                 linger_seconds=0.010,
             )
 
-        def settlements(shard: ShardId) -> GroupCommit[End]:
+        def settlements() -> GroupCommit[End]:
             return GroupCommit(
                 "settlements",
-                partial(self._flush_settlements, shard),
+                self._flush_settlements,
                 instruments=self._instruments,
                 writes_max=SETTLEMENT_WRITES_MAX,
             )
 
-        def parents(shard: ShardId) -> GroupCommit[End]:
+        def parents() -> GroupCommit[End]:
             # Lanes of their own: who starts a thousand jobs holds up nobody who starts none or one.
             return GroupCommit(
                 "parents",
-                partial(self._flush_parents, shard),
+                self._flush_parents,
                 instruments=self._instruments,
                 sizes=PARENT_SIZES,
                 writes_max=PARENT_WRITES_MAX,
                 linger_seconds=0.002,
             )
 
-        count = self._shard_count
-        self._parents = ShardCommits(parents, _shard_of_end, shard_count=count)
-        self._large_parents = ShardCommits(parents, _shard_of_end, shard_count=count)
-        self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
-        self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
+        by_shard = self._by_shard
+        self._parents = ShardCommits(parents, _shard_of_end, by_shard=by_shard)
+        self._large_parents = ShardCommits(parents, _shard_of_end, by_shard=by_shard)
+        self._successes = ShardCommits(successes, _shard_of_end, by_shard=by_shard)
+        self._settlements = ShardCommits(settlements, _shard_of_end, by_shard=by_shard)
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
@@ -217,25 +216,25 @@ class Recorder:
 
     # -- ends --------------------------------------------------------------------------------
 
-    async def _flush_successes(self, shard: ShardId, ends: list[End]) -> None:
+    async def _flush_successes(self, ends: list[End]) -> None:
         rows = [
             (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
             for end in ends
             for job in (end.lease.job,)
         ]
         try:
-            await self._write(outcomes.record_successes, shard, ends, rows)
+            await self._write(outcomes.record_successes, ends, rows)
         finally:
             self.bytes_waiting -= _result_bytes(ends)
 
-    async def _flush_parents(self, shard: ShardId, ends: list[End]) -> None:
+    async def _flush_parents(self, ends: list[End]) -> None:
         try:
             with self._parent_ends.writing(ends) as rows:
-                await self._write(outcomes.record_parents, shard, ends, rows)
+                await self._write(outcomes.record_parents, ends, rows)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
-    async def _flush_settlements(self, shard: ShardId, ends: list[End]) -> None:
+    async def _flush_settlements(self, ends: list[End]) -> None:
         packed, rows = [], []
         for end in ends:
             try:
@@ -244,27 +243,24 @@ class Recorder:
                 self.refused_ends.take(end, error)
             else:
                 packed.append(end)
-        await self._write(outcomes.settle, shard, packed, rows)
+        await self._write(outcomes.settle, packed, rows)
 
     async def _write(
-        self, statement: EndStatement[Row], shard: ShardId, ends: list[End], rows: Sequence[Row]
+        self, statement: EndStatement[Row], ends: list[End], rows: Sequence[Row]
     ) -> None:
         def finish(part: RowsWritten[LeftOut]) -> None:
-            place = slice(part.start, part.stop)
-            self._finish_uncounted(shard, ends[place], rows[place], part.answer)
+            self._finish_uncounted(part.of(ends), part.of(rows), part.answer)
 
-        write = self._flow_ends.uncounted(statement)
-        await self._follow(self._writer.write(write, shard, rows), ends, finish)
+        write, shards = self._flow_ends.uncounted(statement), [*map(_shard_of_end, ends)]
+        await self._follow(self._writer.write(write, shards, rows), ends, finish)
 
-    def _finish_uncounted(
-        self, shard: ShardId, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut
-    ) -> None:
+    def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""
         if left.in_flow:
             is_member = [end.lease.job.id in left.in_flow for end in ends]
             members = [*map(Member, compress(ends, is_member), compress(rows, is_member))]
             self.bytes_waiting += sum(size_of_parent(member.end) for member in members)
-            self._flow_lines.add(shard, self._writer.term_of(shard), members)
+            self._flow_lines.add(self._writer.term_of, members)
             ends = [end for end in ends if end.lease.job.id not in left.in_flow]
         if ends:
             self._finish(ends, left.refused)
@@ -274,10 +270,11 @@ class Recorder:
         ends, rows = [one.end for one in members], [one.row for one in members]
 
         def finish(part: RowsWritten[set[str]]) -> None:
-            self._finish_aside(ends[part.start : part.stop], part.answer)
+            self._finish_aside(part.of(ends), part.answer)
 
         write = self._flow_ends.counted(statement_for(ends[0]))
-        parts = self._flow_writer.write(write, line.shard, rows, line.term)
+        shards = [line.shard] * len(rows)
+        parts = self._flow_writer.write(write, shards, rows, line.term)
         try:
             await self._follow(parts, ends, finish)
         finally:
@@ -290,19 +287,20 @@ class Recorder:
         finish: Callable[[RowsWritten[Answer]], None],
     ) -> None:
         """What is refused is set aside, and what is in no part is forgotten."""
-        decided: list[range] = []
+        decided: list[Sequence[int]] = []
         async for part in parts:
-            decided.append(range(part.start, part.stop))
-            first = ends[part.start]
             if isinstance(part, RowRefused):
+                decided.append([part.place])
+                first = ends[part.place]
                 await self.refused_ends.until_room(first, part.error)
                 self.refused_ends.take(first, part.error)
                 continue
-            self.refused_ends.taken(first)
+            decided.append(part.places)
+            self.refused_ends.taken(ends[part.places[0]])
             try:
                 finish(part)
             except Exception as error:  # these are on disk; the rest is still to be written
-                jobs = part.stop - part.start
+                jobs = len(part.places)
                 log.error("after ends were written", jobs=jobs, error=repr(error))
         if sum(map(len, decided)) < len(ends):
             known = set(chain(*decided))

@@ -177,7 +177,7 @@ class RefusedEnds:
         statement, row = rewrite
         async with self._turn:
             shard, term = one.end.lease.shard, one.term
-            async for part in self._writer.write(statement, shard, [row], term):
+            async for part in self._writer.write(statement, [shard], [row], term):
                 return part
         return None
 

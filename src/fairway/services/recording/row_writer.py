@@ -1,17 +1,18 @@
-"""Writes rows as the owner of their shard: a bad row holds up no other, an absent store loses none.
+"""Writes rows as owner of their shards: a bad row holds up no other, an absent store loses none.
 
 A batch that the store refuses for its rows is halved until the bad ones stand alone, so a bad row
 costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
 a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later. When
-the shard has another owner the rest is dropped: its worker reports to that one. So it is when the
-shard came back meanwhile: under a new term, what was taken under an old one proves nothing. Whose
-flows somebody else counts in comes again soon; meanwhile its connection is another's.
+a shard has another owner its rows are dropped: their worker reports to that one; rows of the other
+shards in the batch are written. So it is when the shard came back meanwhile: under a new term, what
+was taken under an old one proves nothing. Whose flows somebody else counts in comes again soon;
+meanwhile its connection is another's.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -22,13 +23,15 @@ from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import code_of, is_about_rows
 from fairway.store.flow_locks import FlowsBusy
+from fairway.store.shard_terms import ShardsLost
 
 log = logger("row_writer")
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
 #: A statement: what it says of the rows it was given.
-Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[Answer]]
+Write: TypeAlias = Callable[[Connection, Mapping[ShardId, Term], Sequence[Row]], Awaitable[Answer]]
+Item = TypeVar("Item")
 
 RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
@@ -41,20 +44,28 @@ WIDESPREAD = 8  # rows refused for one cause since one was taken
 class RowsWritten(NamedTuple, Generic[Answer]):
     """Some of the rows, by their places in what was given."""
 
-    start: int
-    stop: int
+    places: Sequence[int]
     answer: Answer  # what the statement said of them
+
+    def of(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Those of the items that stand at its places."""
+        return items_at(items, self.places)
 
 
 class RowRefused(NamedTuple):
     """One row, by its place, that the store will never take."""
 
-    start: int
-    stop: int
+    place: int
     error: Exception
 
 
 Part: TypeAlias = RowsWritten[Answer] | RowRefused
+
+
+def items_at(items: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
+    if isinstance(places, range):  # as mostly, and worth its line
+        return items[places.start : places.stop]
+    return [items[place] for place in places]
 
 
 class RowWriter:
@@ -77,7 +88,7 @@ class RowWriter:
     async def write(
         self,
         statement: Write[Row, Answer],
-        shard: ShardId,
+        shards: Sequence[ShardId],
         rows: Sequence[Row],
         term: Term | None = None,
         *,
@@ -85,49 +96,108 @@ class RowWriter:
     ) -> AsyncIterator[Part[Answer]]:
         """Each part as soon as it is written or refused; what is in none is not ours any more.
 
-        `term` is the one under which the rows were taken, if they have waited since. With patience
-        a row is refused only when it was several times, and not while the store refuses all.
+        `shards` are those of the rows, side by side. `term` is the one under which the rows, of one
+        shard then, were taken, if they have waited since. With patience a row is refused only when
+        it was several times, and not while the store refuses all.
         """
-        parts, again = deque([(0, len(rows))]), deque[tuple[int, int]]()
-        tries, rounds, term = 0, 0, self._terms.get(shard) if term is None else term
-        while (parts or again) and term is not None and self._terms.get(shard) == term:
-            if not parts:
-                parts, again, rounds = again, deque(), rounds + 1
+        batch = _Batch(shards, self._terms, term)
+        tries, rounds = 0, 0
+        while batch.is_left():
+            if not batch.parts:
+                batch.begin_again()
+                rounds += 1
                 await pause(backoff_seconds(RETRY_SECONDS, rounds - 1, RETRY_SECONDS_MAX))
-                continue  # the term may have ended meanwhile
-            start, stop = parts[0]
+                continue  # a term may have ended meanwhile
+            places = batch.parts[0]
             try:
                 async with self._turn, self._database.hot() as connection:
-                    answer = await statement(connection, shard, term, rows[start:stop])
+                    answer = await statement(connection, batch.terms, items_at(rows, places))
+            except ShardsLost as lost:
+                batch.lose(lost.shards)
             except Exception as error:
                 if isinstance(error, FlowsBusy) or not is_about_rows(error):
                     tries += 1
-                    await self._wait(shard, error, tries)
+                    await self._wait(error, tries)
                     continue
-                parts.popleft()
-                log.error("store refused rows", shard=shard, rows=stop - start, error=repr(error))
-                if stop - start > 1:  # halves go last: what is larger, and perhaps good, goes first
-                    middle = (start + stop) // 2
-                    parts += [(start, middle), (middle, stop)]
+                batch.parts.popleft()
+                log.error("store refused rows", rows=len(places), error=repr(error))
+                if len(places) > 1:
+                    batch.halve(places)
                 elif patient and self._refusals.may_pass(statement, error, rounds):
-                    again.append((start, stop))
+                    batch.again.append(places)
                 else:
-                    yield RowRefused(start, stop, error)
+                    yield RowRefused(places[0], error)
             else:
-                if self._terms.get(shard) != term:
-                    return  # under another's term nothing is written, which says nothing of a row
+                batch.parts.popleft()
                 tries = 0
-                parts.popleft()
                 self._refusals.taken(statement)
-                yield RowsWritten(start, stop, answer)
+                # Under another's term nothing is written, which says nothing of a row.
+                if places := batch.still_ours(places):
+                    yield RowsWritten(places, answer)
 
-    async def _wait(self, shard: ShardId, error: Exception, tries: int) -> None:
+    async def _wait(self, error: Exception, tries: int) -> None:
         if isinstance(error, FlowsBusy):
             await pause(backoff_seconds(BUSY_SECONDS, tries - 1, BUSY_SECONDS_MAX))
             return
         told = log.warning if isinstance(error, DISCONNECTED) else log.error
-        told("store does not take rows now", shard=shard, error=repr(error))
+        told("store does not take rows now", error=repr(error))
         await pause(backoff_seconds(RETRY_SECONDS, tries - 1, RETRY_SECONDS_MAX))
+
+
+class _Batch:
+    """What is still to be written of the rows of one call, by their places; shards may be lost."""
+
+    def __init__(
+        self, shards: Sequence[ShardId], owned: Mapping[ShardId, Term], term: Term | None
+    ) -> None:
+        self._shards = shards
+        self._owned = owned
+        named = set(shards)
+        self.terms = {
+            shard: at
+            for shard in named
+            if (at := owned.get(shard) if term is None else term) is not None
+        }
+        self.parts = deque[Sequence[int]]([range(len(shards))])
+        self.again = deque[Sequence[int]]()
+        if len(self.terms) < len(named):
+            self._drop()
+
+    def is_left(self) -> bool:
+        """Whether anything is to be written yet; what is another's by now is not."""
+        self._look()
+        return bool(self.parts or self.again)
+
+    def begin_again(self) -> None:
+        self.parts, self.again = self.again, deque()
+
+    def halve(self, places: Sequence[int]) -> None:
+        """Halves go last: what is larger, and perhaps good, goes first."""
+        middle = len(places) // 2
+        self.parts += [places[:middle], places[middle:]]
+
+    def still_ours(self, places: Sequence[int]) -> Sequence[int]:
+        return self._kept(places) if self._look() else places
+
+    def lose(self, shards: Collection[ShardId]) -> None:
+        for shard in shards:
+            self.terms.pop(shard, None)
+        self._drop()
+
+    def _look(self) -> bool:
+        """Whether some went to another since the last look, or came back under a new term."""
+        owned = self._owned
+        gone = [shard for shard, term in self.terms.items() if owned.get(shard) != term]
+        if gone:
+            self.lose(gone)
+        return bool(gone)
+
+    def _drop(self) -> None:
+        kept = [[*map(self._kept, queue)] for queue in (self.parts, self.again)]
+        self.parts, self.again = (deque(filter(None, queue)) for queue in kept)
+
+    def _kept(self, places: Sequence[int]) -> Sequence[int]:
+        return [place for place in places if self._shards[place] in self.terms]
 
 
 class _Refusals:

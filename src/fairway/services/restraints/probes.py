@@ -144,10 +144,10 @@ class Prober:
             by_shard[stream.shard].append(stream)
         found: list[tuple[Stream, QueuedJob]] = []
         for shard, group in by_shard.items():
-            reads = [StreamRead(stream.key, LOWEST_JOB_ID, count) for stream in group]
+            reads = [StreamRead(shard, stream.key, LOWEST_JOB_ID, count) for stream in group]
             async with self._database.hot() as connection:
                 read = await store.read_streams_by_bytes(
-                    connection, shard, reads, READ_BYTES_MAX // len(reads)
+                    connection, reads, READ_BYTES_MAX // len(reads)
                 )
             found += [
                 (stream, job) for stream, part in zip(group, read, strict=True) for job in part.jobs

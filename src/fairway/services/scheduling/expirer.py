@@ -23,6 +23,7 @@ from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness
 from fairway.runtime.metric_shapes import OTHER_TYPES
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ports import Sorted
 from fairway.services.failure.failure_policy import tally_of
@@ -139,7 +140,9 @@ class Expirer:
         self._flow_news = FlowNews(dispatcher, watchers)
 
     async def run_once(self, now_us: int) -> float:
-        counts = await in_each_shard(self._dispatcher.open_shards(), self._expire)
+        shards = self._dispatcher.open_shards()
+        late = await busy_shards(self._database, "past_last_moments", shards)
+        counts = await in_each_shard(late, self._expire)
         await self._write_news()
         return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
 
@@ -215,7 +218,7 @@ async def _members_by_tenant(
     connection: Connection, shard: ShardId, left: Sequence[store.LateJob]
 ) -> list[list[store.LateJob]]:
     """Of these, the ones that are in flows: each tenant's, nobody always last."""
-    members = await in_flows(connection, shard, [(job.key.tenant, job.id) for job in left])
+    members = await in_flows(connection, [(job.key.tenant, job.id) for job in left])
     found: dict[TenantId, list[store.LateJob]] = defaultdict(list)
     for job in left:
         if job.id in members:

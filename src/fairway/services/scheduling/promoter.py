@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from fairway.core.ids import ShardId, TenantId, Term
+from fairway.core.ids import FIRST_SHARD, ShardId, TenantId, Term
 from fairway.core.scheduling.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import due_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import promotion as store
 from fairway.store.connections.database import Connection, Database
@@ -38,9 +39,8 @@ HEAD = (-1, TenantId(-1))
 class Progress:
     """Where the promoter stands in one shard, under one term."""
 
-    def __init__(self, term: Term, caps: PromotionCaps, now_us: int) -> None:
+    def __init__(self, term: Term, now_us: int) -> None:
         self.term = term
-        self.allowances = Allowances(caps, now_us)
         self.cursor: tuple[int, TenantId] | None = None  # in the middle of a pass over many bunches
         self.since = HEAD
         self.from_head_us = now_us
@@ -73,14 +73,25 @@ class Promoter:
         self._dispatcher = dispatcher
         self._metrics = metrics
         self._clock = clock
-        self._caps = caps
+        self._allowances = Allowances(caps, clock.now_us())  # of all shards here together
+        self._first = FIRST_SHARD  # of the last round
         self._progress: dict[ShardId, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rounds = await in_each_shard(self._dispatcher.open_shards(), self._round)
+        soon = await due_shards(self._database, "scheduled", self._dispatcher.open_shards())
+        rounds = await in_each_shard(self._in_turn(soon.due), self._round)
         oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
         self._metrics.oldest_due.set(oldest_ms / 1000)
-        return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
+        rests = [found.rest_seconds for found in rounds]
+        if soon.seconds is not None:
+            rests.append(max(soon.seconds, REST_MIN_SECONDS))
+        return min(rests, default=REST_MAX_SECONDS)
+
+    def _in_turn(self, shards: Sequence[ShardId]) -> list[ShardId]:
+        """Each is the first once: who comes first may use the allowance up."""
+        turn = sorted(shards, key=lambda shard: (shard <= self._first, shard))
+        self._first = turn[0] if turn else self._first
+        return turn
 
     async def _round(self, shard: ShardId) -> Round:
         term = self._dispatcher.term_of(shard)
@@ -89,7 +100,7 @@ class Promoter:
         now_us = self._clock.now_us()
         progress = self._progress.get(shard)
         if progress is None or progress.term != term:
-            progress = self._progress[shard] = Progress(term, self._caps, now_us)
+            progress = self._progress[shard] = Progress(term, now_us)
         start = progress.start(now_us)
         async with self._database.hot() as connection:
             bunches = await store.due_bunches(connection, shard, start, BUNCHES_PER_ROUND)
@@ -113,7 +124,7 @@ class Promoter:
             for bunch in bunches
             if bunch.age_ms >= 0 and not aside.holds((bunch.second, bunch.tenant), now_us)
         ]
-        shares = progress.allowances.allot({bunch.tenant for bunch in due}, now_us)
+        shares = self._allowances.allot({bunch.tenant for bunch in due}, now_us)
         if not shares:
             return 0, bool(due)
         promoted = Counter[TenantId]()
@@ -130,7 +141,7 @@ class Promoter:
             promoted.update(job.tenant for job in jobs)
 
         await each_apart(due, move, partial(self._set_aside, progress))
-        progress.allowances.spend(promoted, self._clock.now_us())
+        self._allowances.spend(promoted, self._clock.now_us())
         self._metrics.promoted.inc(promoted.total())
         tenants = {bunch.tenant for bunch in due}
         is_capped = any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)

@@ -27,6 +27,7 @@ from fairway.runtime.loops import WorkInParts
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import due_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.control import Control
 from fairway.services.scheduling.schedule_jobs import (
@@ -116,7 +117,10 @@ class Ticker:
         self._ports = ports
 
     async def run_once(self, now_us: int) -> float:
-        rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
+        soon = await due_shards(self._database, "ticking", self._dispatcher.open_shards())
+        rests = await in_each_shard(soon.due, self._round)
+        if soon.seconds is not None:
+            rests.append(soon.seconds)
         return min(rests, default=REST_MAX_SECONDS)
 
     async def _round(self, shard: ShardId) -> float:

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.backpressure.outbox_room import jobs_to_move
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.events.event import NewEvent
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, Term, TypeId
+from fairway.core.ids import FIRST_SHARD, NO_EPOCH, JobId, ShardId, TenantId, Term, TypeId
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
@@ -79,14 +80,23 @@ class Outbox:
         self._metrics = metrics
         self._random = random.Random()
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._quiet = FIRST_SHARD  # that was looked at last
         self._aside: Aside[TenantId] = Aside()
         self._watch = OutboxWatch(database)
         self.news = asyncio.Event()  # a transaction was committed
 
     async def run_once(self, read: Read, now_us: int) -> float:
         shards = self._dispatcher.open_shards()
-        rests = await in_each_shard(shards, lambda shard: self._round(read, shard, now_us))
+        waiting = await busy_shards(self._database, "with_outbox", shards)
+        rests = await in_each_shard(waiting, lambda shard: self._round(read, shard, now_us))
+        await self._look_at_quiet(set(shards).difference(waiting), now_us)
         return min(rests, default=REST_SECONDS)
+
+    async def _look_at_quiet(self, shards: Collection[ShardId], now_us: int) -> None:
+        """Whose outbox was full may have room now, where nothing waits: a shard a round."""
+        if shards:
+            self._quiet = min(shards, key=lambda shard: (shard <= self._quiet, shard))
+            await self._watch.look(self._quiet, (), now_us)
 
     async def _round(self, read: Read, shard: ShardId, now_us: int) -> float:
         """A page of every tenant that has something; of very many tenants, of the next ones."""
@@ -236,7 +246,7 @@ class Outbox:
     def _announce(self, shard: ShardId, written: list[QueuedJob], later: set[JobId]) -> None:
         self._metrics.accepted.inc(len(written))
         self._metrics.activity.accepted(written)
-        self._dispatcher.arrived(shard, [job for job in written if job.id not in later])
+        self._dispatcher.arrived([shard], [job for job in written if job.id not in later])
         if later:
             self._submissions.wrote_for_later(shard)
 

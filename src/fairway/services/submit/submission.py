@@ -35,6 +35,7 @@ from fairway.services.submit.submission_group import (
     Verdict,
     WholeKey,
     Written,
+    apart,
     claims_of,
     dedup_claims,
     has_events,
@@ -48,6 +49,7 @@ from fairway.services.submit.submission_group import (
     marks_of,
     oldest_by_stream,
     scheduled_in,
+    shards_of,
     told_of_others,
     traced,
     unique_wishes,
@@ -94,8 +96,8 @@ class Submissions:
         self._random = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
-        # by shard and weight
-        self._groups: dict[tuple[ShardId, bool], GroupCommit[Submission]] = {}
+        # by weight, and by the shard where a commit must be of one; None: of any
+        self._groups: dict[tuple[ShardId | None, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
         self.ids, self._on_scheduled, self._hints, self._on_replaced, self._on_events = ports
         self._unique = UniqueIntake(dispatcher)
@@ -167,7 +169,8 @@ class Submissions:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
             one = self._special(one, wanted, tenant)
-        self._group(shard, is_heavy(len(jobs), one.payload_bytes)).add(one)
+        alone = shard if self._database.by_shard or one.unique else None
+        self._group(alone, is_heavy(len(jobs), one.payload_bytes)).add(one)
         self._waiters.add(verdicts)
         return await verdicts
 
@@ -206,7 +209,7 @@ class Submissions:
         for group in list(self._groups.values()):
             await group.drain()
 
-    def _group(self, shard: ShardId, heavy: bool) -> GroupCommit[Submission]:
+    def _group(self, shard: ShardId | None, heavy: bool) -> GroupCommit[Submission]:
         """A batch of thousands takes a while: who sends one job does not stand behind it."""
         group = self._groups.get((shard, heavy))
         if group is None:
@@ -223,11 +226,14 @@ class Submissions:
 
     # -- the commit --------------------------------------------------------------------------
 
-    async def _flush(self, shard: ShardId, group: list[Submission]) -> None:
+    async def _flush(self, shard: ShardId | None, group: list[Submission]) -> None:
         # Not those whose callers were told to come again while they waited for their turn.
         group = [one for one in group if not one.verdicts.done() or one.verdicts.cancelled()]
         if not group:
             return
+        shards = shards_of(group)
+        if shard is None and len(shards) == 1:
+            (shard,) = shards
         ids = [job.id for item in group for job in item.jobs]
         self._dispatcher.inserting(ids)
         try:
@@ -242,11 +248,13 @@ class Submissions:
             self._fail(group, FairwayError(), error)
             raise
         else:
-            self._answer(shard, group, written)
+            self._answer(shards, group, written)
         finally:
             self._dispatcher.inserted(ids)
 
-    async def _write(self, shard: ShardId, group: list[Submission], seconds: float) -> Written:
+    async def _write(
+        self, shard: ShardId | None, group: list[Submission], seconds: float
+    ) -> Written:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
@@ -259,7 +267,7 @@ class Submissions:
                 return Written({}, {})
             is_plain = scheduled is None and marks is None
             written = Written({}, {})
-            if is_unique:
+            if is_unique and shard is not None:
                 async with connection.transaction():
                     written = await self._unique.write(connection, shard, group, claims)
                 taken = written.holders
@@ -282,7 +290,7 @@ class Submissions:
             }
             return written._replace(holders=holders)
 
-    def _answer(self, shard: ShardId, group: list[Submission], written: Written) -> None:
+    def _answer(self, shards: set[ShardId], group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []
         answers = [verdicts_of(submission, written.holders) for submission in group]
         if written.lost or written.superseded:
@@ -296,24 +304,29 @@ class Submissions:
             fresh += submission.jobs if is_whole else made_by(submission, verdicts, but)
         try:  # workers first: their one reply starts all of these jobs
             self._forget(written.replaced)
-            self._announce(shard, group, fresh)
+            self._announce(shards, group, fresh)
         finally:
             for submission, verdicts in zip(group, answers, strict=True):
                 if not submission.verdicts.done():
                     submission.verdicts.set_result(verdicts)
 
-    def _announce(self, shard: ShardId, group: list[Submission], fresh: list[QueuedJob]) -> None:
-        """Tell the shard's owner what is on disk now."""
+    def _announce(
+        self, shards: set[ShardId], group: list[Submission], fresh: list[QueuedJob]
+    ) -> None:
+        """Tell the owners of the shards what is on disk now."""
         self._metrics.accepted.inc(len(fresh))
         self._metrics.activity.accepted(fresh)
         if scheduled := scheduled_in(group):
             fresh = [job for job in fresh if job.id not in scheduled]
-            self.wrote_for_later(shard)
-        if self._dispatcher.owns(shard):
-            self._dispatcher.arrived(shard, fresh)
-        elif fresh:
-            self._hints.add(shard, oldest_by_stream(fresh))
-        if has_events(group):
+            for shard in shards_of([item for item in group if item.scheduled]):
+                self.wrote_for_later(shard)
+        foreign = {shard for shard in shards if not self._dispatcher.owns(shard)}
+        if foreign:
+            fresh, others = apart(fresh, foreign)
+            for shard, jobs in others.items():
+                self._hints.add(shard, oldest_by_stream(jobs))
+        self._dispatcher.arrived(shards - foreign, fresh)
+        for shard in shards_of([item for item in group if has_events([item])]):
             self._on_events(shard)
 
     def _forget(self, replaced: Sequence[tuple[JobId, StreamKey]]) -> None:

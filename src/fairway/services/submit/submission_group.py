@@ -7,7 +7,7 @@ verdict each job has. The commit itself is in `submission.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
-from fairway.core.ids import JobId, PoolId, TenantId, ids_from
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_of
 from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
@@ -131,6 +131,23 @@ def oldest_by_stream(jobs: list[QueuedJob]) -> dict[StreamKey, str]:
         key = key_of(job)
         firsts[key] = min(firsts.get(key, job.id), job.id)
     return firsts
+
+
+def shards_of(group: list[Submission]) -> set[ShardId]:
+    """Of these submissions: each is of one tenant, so of one shard."""
+    return {shard_of(item.jobs[0].id) for item in group}
+
+
+def apart(
+    jobs: list[QueuedJob], foreign: Container[ShardId]
+) -> tuple[list[QueuedJob], dict[ShardId, list[QueuedJob]]]:
+    """Those of our own shards; and by shard those of others'."""
+    ours: list[QueuedJob] = []
+    others: dict[ShardId, list[QueuedJob]] = {}
+    for job in jobs:
+        shard = shard_of(job.id)
+        (others.setdefault(shard, []) if shard in foreign else ours).append(job)
+    return ours, others
 
 
 def jobs_in(group: list[Submission]) -> list[QueuedJob]:

@@ -29,6 +29,7 @@ from fairway.core.webhooks.turns import Turns
 from fairway.core.webhooks.webhook import DeliveryState, Webhook
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.bad_rows import each_apart, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.store_clock import StoreClock
@@ -81,13 +82,15 @@ class Deliverer:
         self._on_free = on_free  # there is room for another turn
         self._tasks: set[asyncio.Task[None]] = set()
         self._commits: ShardCommits[Done] = ShardCommits(
-            lambda shard: GroupCommit("webhook calls", self._flush, instruments=instruments),
+            lambda: GroupCommit("webhook calls", self._flush, instruments=instruments),
             lambda done: done.shard,
-            shard_count=shard_count,
+            by_shard=True,
         )
 
     async def run_once(self, now_us: int) -> float:
-        rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
+        shards = self._dispatcher.open_shards()
+        sending = await busy_shards(self._database, "with_webhooks", shards)
+        rests = await in_each_shard(sending, self._round)
         return min(rests, default=REST_SECONDS)
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from fairway.core.webhooks.messages import body_of
 from fairway.core.webhooks.webhook import Webhook
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.bad_rows import Aside, in_each_shard
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import reason_of
@@ -72,7 +73,9 @@ class LogReader:
     async def run_once(self, now_us: int) -> float:
         full = self._full_until_us.items()
         self._full_until_us = {one: until_us for one, until_us in full if until_us > now_us}
-        found = await in_each_shard(self._dispatcher.open_shards(), self._round)
+        shards = self._dispatcher.open_shards()
+        reading = await busy_shards(self._database, "with_webhooks", shards)
+        found = await in_each_shard(reading, self._round)
         return 0.0 if any(found) else REST_SECONDS
 
     def logs_grew(self, tenants: Iterable[TenantId]) -> None:

@@ -8,6 +8,8 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairway.core.ids import PoolId, ShardId, Term
 from fairway.core.run.lease import may_judge_silence
 from fairway.runtime.loops import WorkInParts
@@ -48,19 +50,10 @@ class Rescuer:
     async def run_once(self, now_us: int) -> float:
         heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
         rows = [session.row for session in heard]
-        shortest = self._shortest
         is_restoring = self._dispatcher.is_restoring()  # who holds what is not known everywhere yet
-        for shard in self._dispatcher.restored_shards():
-            async with self._database.hot() as connection:
-                if rows:
-                    await store.see_sessions(connection, shard, rows)
-                silent = await store.silent_sessions(connection, shard, shortest)
-            if not self._has_listened(shard, now_us):
-                continue
-            forgotten = await self._give_up_all(silent, now_us)
-            if forgotten:
-                async with self._database.hot() as connection:
-                    await store.forget_sessions(connection, shard, forgotten)
+        shards = self._dispatcher.restored_shards()
+        if shards:
+            await self._look(shards, rows, now_us)
         await self._end_gone(now_us)
         if not is_restoring:  # else they are still to be written down there
             self._noted_us.update((session.key, now_us) for session in heard)
@@ -70,6 +63,24 @@ class Rescuer:
             if self._dispatcher.session_of(key) is not None
         }
         return self.rest_seconds
+
+    async def _look(
+        self, shards: Sequence[ShardId], heard: Sequence[store.SessionRow], now_us: int
+    ) -> None:
+        """Write down who was heard, then give up who was not: on each shard for itself."""
+        silent: dict[ShardId, dict[str, float]] = {}
+        for some in self._database.batches_of(shards):
+            async with self._database.hot() as connection:
+                if heard:
+                    await store.see_sessions(connection, some, heard)
+                silent |= await store.silent_sessions(connection, some, self._shortest)
+        listened = [shard for shard in shards if self._has_listened(shard, now_us)]
+        for shard in listened:
+            if not (keys := silent.get(shard)):
+                continue
+            if forgotten := await self._give_up_all(keys, now_us):
+                async with self._database.hot() as connection:
+                    await store.forget_sessions(connection, shard, forgotten)
 
     def _has_listened(self, shard: ShardId, now_us: int) -> bool:
         """Whether its workers had time to speak to us since it came here."""

@@ -52,10 +52,12 @@ async def begin_billing(connection: Connection, shards: Sequence[ShardId]) -> No
 
 
 async def roll_up(
-    connection: Connection, shard: ShardId, limit: int, ids: Sequence[int] | None = None
+    connection: Connection, shards: Sequence[ShardId], limit: int, ids: Sequence[int] | None = None
 ) -> int:
-    """Book so many rows of the log by the hour, or these; answers how many there were."""
-    taken: int = await fetch_value(connection, _SQL["roll_up"], shard=shard, limit=limit, ids=ids)
+    """Book so many rows of each shard's log by the hour, or these; answers how many there were, of
+    the shard with the most."""
+    given = {"shards": list(shards), "limit": limit, "ids": ids}
+    taken: int = await fetch_value(connection, _SQL["roll_up"], **given)
     return taken
 
 

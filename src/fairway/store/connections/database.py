@@ -9,13 +9,13 @@ waits without end (`connection_cache.py`). As whom each asks is in `row_security
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.store.connections.connection_cache import (
     ConnectionCache,
     Deadline,
@@ -106,7 +106,9 @@ class Database:
         wait: float,
         slow_calls: SlowCalls,
         has_roles: bool,
+        by_shard: bool,
     ) -> None:
+        self.by_shard = by_shard  # distributed: no statement may name two shards
         self.dsn = hosts.dsn
         self._hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
@@ -130,6 +132,7 @@ class Database:
         row_security: bool = True,
         wait_seconds: float = 3.0,
         people_size: int = 4,
+        by_shard: bool = False,
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
@@ -148,7 +151,14 @@ class Database:
             await slow(hosts, "fairway-background", BACKGROUND_SIZE, background),
             await slow(owners, "fairway-upkeep", UPKEEP_SIZE, BACKGROUND_PLANS),
         )
-        return cls(hosts, pools, wait=wait_seconds, slow_calls=slow_calls, has_roles=row_security)
+        return cls(
+            hosts,
+            pools,
+            wait=wait_seconds,
+            slow_calls=slow_calls,
+            has_roles=row_security,
+            by_shard=by_shard,
+        )
 
     def hot(self, seconds: float = OWNER_SECONDS) -> Use:
         """For the job path. Whoever has somebody waiting passes how long that one may wait."""
@@ -192,6 +202,13 @@ class Database:
     def upkeep(self) -> Use:
         """For changes of tables: partitions and statistics, as their owner."""
         return self._upkeep.use(None)
+
+    def batches_of(self, shards: Iterable[ShardId]) -> list[list[ShardId]]:
+        """Shards that one statement may name: all of them, or on a distributed store each alone."""
+        wanted = list(shards)
+        if self.by_shard:
+            return [[shard] for shard in wanted]
+        return [wanted] if wanted else []
 
     @property
     def waiting(self) -> int:

@@ -38,12 +38,12 @@ SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliverie
        CASE WHEN octet_length(job.payload) <= :light_bytes::int THEN job.payload END AS payload,
        job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
        job.ctid::text AS place, job.limits, job.trace
-FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
+FROM unnest(:shards::int[], :pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
-     AS stream (pool, tenant, lane, type, priority, cursor, most, number)
+     AS stream (shard, pool, tenant, lane, type, priority, cursor, most, number)
 CROSS JOIN LATERAL (
     SELECT ctid, * FROM jobs
-    WHERE shard = :shard AND state = 1
+    WHERE shard = stream.shard AND state = 1
       AND (pool, tenant, lane, type, priority, id)
           > (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority, stream.cursor)
       AND (pool, tenant, lane, type, priority)
@@ -57,14 +57,14 @@ CROSS JOIN LATERAL (
 SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
        job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
        job.ctid::text AS place, job.limits, job.trace
-FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
+FROM unnest(:shards::int[], :pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
-     AS stream (pool, tenant, lane, type, priority, cursor, most, number)
+     AS stream (shard, pool, tenant, lane, type, priority, cursor, most, number)
 CROSS JOIN LATERAL (
     SELECT *, sum(octet_length(payload)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(payload) AS before
     FROM (
         SELECT ctid, * FROM jobs
-        WHERE shard = :shard AND state = 1
+        WHERE shard = stream.shard AND state = 1
           AND (pool, tenant, lane, type, priority, id)
               > (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority, stream.cursor)
           AND (pool, tenant, lane, type, priority)

@@ -1,10 +1,10 @@
 -- name: read_members
 -- Where these jobs stand, of those that are in a flow.
 SELECT job.flows::text[], job.id::text AS id, job.tenant, job.state
-FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[]) AS asked (shard, tenant, id)
 CROSS JOIN LATERAL (
     SELECT * FROM jobs
-    WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id AND jobs.flows IS NOT NULL OFFSET 0
+    WHERE shard = asked.shard AND tenant = asked.tenant AND id = asked.id AND jobs.flows IS NOT NULL OFFSET 0
 ) AS job
 
 -- name: count_ends

@@ -4,14 +4,18 @@
 -- The run began when its lease was granted, not when that is written down.
 UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token = lease.token,
                 started_at = coalesce(lease.started_at, now())
-FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[],
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[],
             :started_ats::timestamptz[])
-     AS lease (tenant, id, epoch, session, token, started_at)
-WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id) AND (:shard, lease.tenant, lease.id)
+     AS lease (shard, tenant, id, epoch, session, token, started_at)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (lease.shard, lease.tenant, lease.id) AND (lease.shard, lease.tenant, lease.id)
   AND jobs.id = lease.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < lease.epoch
                       WHEN 2 THEN jobs.epoch = lease.epoch AND jobs.token = lease.token END
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+  AND lease.shard = ANY (ARRAY(
+      SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+      CROSS JOIN LATERAL (
+          SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+      ) AS held))
 RETURNING jobs.id::text AS id
 
 -- name: read_running
@@ -26,11 +30,14 @@ FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
 ORDER BY id LIMIT :limit
 
 -- name: see_sessions
--- One narrow row a worker, not one a job. Who does not know whose a session is leaves that as it was.
+-- One narrow row a worker and shard, not one a job. Who does not know whose a session is leaves that as it was.
+-- Shard by shard, in the order in which they are given.
 INSERT INTO sessions AS known (shard, session, worker, seen_at, tenant, opener)
-SELECT :shard, beat.session, beat.worker, now(), beat.tenant, beat.opener
-FROM unnest(:sessions::uuid[], :workers::text[], :tenants::int[], :openers::text[])
-     AS beat (session, worker, tenant, opener)
+SELECT place.shard, beat.session, beat.worker, now(), beat.tenant, beat.opener
+FROM unnest(:shards::int[]) AS place (shard)
+CROSS JOIN LATERAL (
+    SELECT * FROM unnest(:sessions::uuid[], :workers::text[], :tenants::int[], :openers::text[]) OFFSET 0
+) AS beat (session, worker, tenant, opener)
 ON CONFLICT (shard, session) DO UPDATE SET seen_at = excluded.seen_at,
     tenant = CASE WHEN excluded.opener IS NULL THEN known.tenant ELSE excluded.tenant END,
     opener = coalesce(excluded.opener, known.opener)
@@ -43,10 +50,13 @@ FROM sessions
 WHERE shard = :shard AND session = ANY(:sessions::uuid[]) AND opener IS NOT NULL
 
 -- name: silent_sessions
--- How long each session has been silent, by the database's clock.
-SELECT replace(session::text, '-', '') AS session,
-       extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
-FROM sessions WHERE shard = :shard AND seen_at < now() - :silence::interval
+-- How long each session has been silent, by the database's clock, in each of these shards.
+SELECT found.shard, replace(found.session::text, '-', '') AS session,
+       extract(epoch FROM now() - found.seen_at)::float8 AS silent_seconds
+FROM unnest(:shards::int[]) AS place (shard)
+CROSS JOIN LATERAL (
+    SELECT * FROM sessions WHERE shard = place.shard AND seen_at < now() - :silence::interval OFFSET 0
+) AS found
 
 -- name: live_sessions
 SELECT replace(session::text, '-', '') AS session FROM sessions

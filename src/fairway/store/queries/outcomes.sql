@@ -20,22 +20,26 @@ WITH ended AS (
                     started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                     result = coalesce(done.result, 'null'), session = NULL, token = NULL,
                     events = NOT jobs.events
-    FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+    FROM (SELECT unnest(:shards::text::int[]) AS shard, unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
                  unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
                  unnest(:results::bytea[]) AS result) AS done
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
       AND jobs.id = done.id
       AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
       AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-    RETURNING jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
+      AND done.shard = ANY (ARRAY(
+          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          CROSS JOIN LATERAL (
+              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+          ) AS held))
+    RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
 ), booked AS (
     INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended HAVING count(*) > 0
+    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended GROUP BY ended.shard
 ), noted AS (
     INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)
-    SELECT :shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
+    SELECT ended.shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
     FROM ended WHERE ended.events IS NOT NULL
 )
 SELECT count(*) AS touched FROM ended
@@ -49,22 +53,26 @@ WITH ended AS (
                     deliveries = least(jobs.deliveries + 1, 32767),
                     epoch = done.epoch, finished_at = now(), ran_us = done.ran_us, started_at = NULL,
                     result = coalesce(done.result, 'null'), events = NOT jobs.events
-    FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+    FROM (SELECT unnest(:shards::text::int[]) AS shard, unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
                  unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
                  unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
     WHERE jobs.ctid = done.place
-      AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
+      AND jobs.shard + 0 = done.shard AND jobs.tenant = done.tenant AND jobs.id = done.id
       AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
       AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-    RETURNING jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
+      AND done.shard = ANY (ARRAY(
+          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          CROSS JOIN LATERAL (
+              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+          ) AS held))
+    RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
 ), booked AS (
     INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended HAVING count(*) > 0
+    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended GROUP BY ended.shard
 ), noted AS (
     INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)
-    SELECT :shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
+    SELECT ended.shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
     FROM ended WHERE ended.events IS NOT NULL
 )
 SELECT count(*) AS touched FROM ended
@@ -79,31 +87,35 @@ WITH ended AS (
                     started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                     result = coalesce(done.result, 'null'), session = NULL, token = NULL,
                     children = done.children, children_ms = done.children_ms
-    FROM (SELECT unnest(:tenants::int[]) AS tenant, unnest(:ids::uuid[]) AS id,
+    FROM (SELECT unnest(:shards::int[]) AS shard, unnest(:tenants::int[]) AS tenant, unnest(:ids::uuid[]) AS id,
                  unnest(:epochs::bigint[]) AS epoch, unnest(:rans_us::bigint[]) AS ran_us,
                  unnest(:results::bytea[]) AS result, unnest(:children::int[]) AS children,
                  unnest(:children_ms::bigint[]) AS children_ms) AS done
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
       AND jobs.id = done.id
       AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
       AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-    RETURNING jobs.tenant, jobs.id, jobs.pool, jobs.type, done.ran_us
+      AND done.shard = ANY (ARRAY(
+          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          CROSS JOIN LATERAL (
+              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+          ) AS held))
+    RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, done.ran_us
 ), booked AS (
     INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended HAVING count(*) > 0
+    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+    FROM ended GROUP BY ended.shard
 ), started AS (
     INSERT INTO jobs (events, shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
                       not_after, on_late, parent, limits, tags, metadata, trace)
-    SELECT new.events, :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
+    SELECT new.events, new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
            new.payload, new.execute_at, new.not_after, new.on_late, new.parent, new.limits, new.tags::text[],
            new.metadata, new.trace
-    FROM unnest(:child_events::bool[], :child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[],
+    FROM unnest(:child_events::bool[], :child_shards::int[], :child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[],
                 :pools::smallint[], :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
                 :payloads::bytea[], :execute_ats::timestamptz[], :not_afters::timestamptz[], :on_lates::smallint[],
                 :child_limits::bytea[], :child_tags::text[], :child_metadata::bytea[], :child_traces::bytea[])
-         AS new (events, tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+         AS new (events, shard, tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
                  not_after, on_late, limits, tags, metadata, trace)
     WHERE new.parent = ANY (ARRAY(SELECT ended.id FROM ended))  -- no join, so there is one plan
 )
@@ -126,25 +138,29 @@ WITH ended AS (
                     unbilled_us = least(coalesce(jobs.unbilled_us, 0)::numeric + done.ran_us
                                         - done.billed_us, 9223372036854775807)::bigint,
                     session = NULL, token = NULL
-    FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
+    FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
                 :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
                 :rans_us::bigint[], :errors::bytea[], :failures::text[], :fingerprints::bigint[],
                 :entries::bytea[], :billed_us::bigint[], :are_attempts::bool[],
                 :ended_ats::timestamptz[])
-         AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
+         AS done (shard, tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
                   fingerprint, entry, billed_us, is_attempt, ended_at)
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
       AND jobs.id = done.id
       AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
       AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-    RETURNING jobs.tenant, jobs.pool, jobs.type, done.billed_us, done.ran_us - done.billed_us AS unbilled_us,
+      AND done.shard = ANY (ARRAY(
+          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          CROSS JOIN LATERAL (
+              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+          ) AS held))
+    RETURNING jobs.shard, jobs.tenant, jobs.pool, jobs.type, done.billed_us, done.ran_us - done.billed_us AS unbilled_us,
               done.state >= 3 AS is_end, done.is_attempt, coalesce(done.ended_at, now()) AS ended_at
 ), booked AS (
     INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us, unbilled_us, are_ends, are_attempts, ended_ats)
-    SELECT :shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.billed_us),
+    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.billed_us),
            array_agg(ended.unbilled_us), array_agg(ended.is_end), array_agg(ended.is_attempt), array_agg(ended.ended_at)
-    FROM ended HAVING count(*) > 0
+    FROM ended GROUP BY ended.shard
 )
 SELECT count(*) AS touched FROM ended
 
@@ -153,20 +169,24 @@ SELECT count(*) AS touched FROM ended
 -- the run. As little as possible is written, so that it can be.
 UPDATE jobs SET state = 4, epoch = done.epoch, finished_at = now(), error = done.error,
                 fingerprint = done.fingerprint, session = NULL, token = NULL
-FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
-            :fingerprints::bigint[]) AS done (tenant, id, epoch, error, fingerprint)
-WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
+            :fingerprints::bigint[]) AS done (shard, tenant, id, epoch, error, fingerprint)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
   AND (:in_flow::bool OR jobs.flows IS NULL)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+  AND done.shard = ANY (ARRAY(
+      SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+      CROSS JOIN LATERAL (
+          SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+      ) AS held))
 
 -- name: read_ends
 -- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.
 SELECT job.id::text AS id, job.state, job.epoch
-FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[]) AS asked (shard, tenant, id)
 CROSS JOIN LATERAL (
-    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+    SELECT * FROM jobs WHERE shard = asked.shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
 ) AS job
 
 -- name: cancel_waiting

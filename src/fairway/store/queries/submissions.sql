@@ -6,55 +6,55 @@ VALUES (:shard, :id::uuid, :tenant, :type, :pool, :priority, :lane, :state, :tim
 -- name: insert_jobs
 -- A few jobs that came together.
 INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
-SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
-FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+SELECT new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
+FROM unnest(:shards::text::int[], :ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
-     AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
+     AS new (shard, id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
 -- name: insert_traced_jobs
 -- The same for jobs of which some belong to a trace: the others do not pay for it.
 INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, trace)
-SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
-FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+SELECT new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
+FROM unnest(:shards::text::int[], :ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[], :traces::bytea[])
-     AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace)
+     AS new (shard, id, tenant, type, pool, priority, lane, timeout_ms, payload, trace)
 
 -- name: insert_marked_jobs
 -- Jobs of which somebody wants to hear of some, and that those were accepted. Their mark is false, which says that it is
 -- noted here: a trigger would do that row by row, at twice the price of the job.
 WITH new AS MATERIALIZED (
-    SELECT unnest(:ids::text::uuid[]) AS id, unnest(:tenants::text::int[]) AS tenant, unnest(:types::text::int[]) AS type,
+    SELECT unnest(:shards::text::int[]) AS shard, unnest(:ids::text::uuid[]) AS id, unnest(:tenants::text::int[]) AS tenant, unnest(:types::text::int[]) AS type,
            unnest(:pools::text::smallint[]) AS pool, unnest(:priorities::text::smallint[]) AS priority,
            unnest(:lanes::text::smallint[]) AS lane, unnest(:timeouts_ms::text::int[]) AS timeout_ms,
            unnest(:payloads::bytea[]) AS payload, unnest(:marks::text::bool[]) AS events, unnest(:traces::bytea[]) AS trace
 ), written AS (
     INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, events, trace)
-    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload,
+    SELECT new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload,
            new.events, new.trace
     FROM new
 )
 INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool)
-SELECT :shard, new.tenant, 'job.accepted', new.id, new.type, :state, 0, new.pool FROM new WHERE new.events IS NOT NULL
+SELECT new.shard, new.tenant, 'job.accepted', new.id, new.type, :state, 0, new.pool FROM new WHERE new.events IS NOT NULL
 
 -- name: claim_and_insert
 -- A few jobs with keys, in one round trip: each (tenant, key) that is free or past its day is taken, and those jobs
 -- are written that have taken theirs or have none; several may stand behind one key. Rows come back only for keys taken.
 WITH claimed AS (
     INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
-    SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
-    FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
-         AS wanted (tenant, key, body_hash, job)
+    SELECT wanted.shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+    FROM unnest(:key_shards::int[], :key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+         AS wanted (shard, tenant, key, body_hash, job)
     ON CONFLICT (shard, tenant, key) DO UPDATE
         SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
         WHERE held.expires_at < now()
     RETURNING tenant, key, job
 ), written AS (
     INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
-    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
-    FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+    SELECT new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
+    FROM unnest(:shards::text::int[], :ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
                 :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[],
                 :claimed_by::text::uuid[])
-         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, claimed_by)
+         AS new (shard, id, tenant, type, pool, priority, lane, timeout_ms, payload, claimed_by)
     WHERE new.claimed_by IS NULL OR new.claimed_by IN (SELECT claimed.job FROM claimed)
 )
 SELECT tenant, key FROM claimed
@@ -63,20 +63,20 @@ SELECT tenant, key FROM claimed
 -- The same for jobs of which some belong to a trace.
 WITH claimed AS (
     INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
-    SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
-    FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
-         AS wanted (tenant, key, body_hash, job)
+    SELECT wanted.shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+    FROM unnest(:key_shards::int[], :key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+         AS wanted (shard, tenant, key, body_hash, job)
     ON CONFLICT (shard, tenant, key) DO UPDATE
         SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
         WHERE held.expires_at < now()
     RETURNING tenant, key, job
 ), written AS (
     INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, trace)
-    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
-    FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+    SELECT new.shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload, new.trace
+    FROM unnest(:shards::text::int[], :ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
                 :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[],
                 :traces::bytea[], :claimed_by::text::uuid[])
-         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload, trace, claimed_by)
+         AS new (shard, id, tenant, type, pool, priority, lane, timeout_ms, payload, trace, claimed_by)
     WHERE new.claimed_by IS NULL OR new.claimed_by IN (SELECT claimed.job FROM claimed)
 )
 SELECT tenant, key FROM claimed
@@ -88,9 +88,9 @@ INSERT INTO jobs SELECT * FROM jobs WHERE shard = :shard AND false
 -- name: claim_keys
 -- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
 INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
-SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
-FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
-     AS wanted (tenant, key, body_hash, job)
+SELECT wanted.shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+FROM unnest(:key_shards::int[], :key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+     AS wanted (shard, tenant, key, body_hash, job)
 ON CONFLICT (shard, tenant, key) DO UPDATE
     SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
     WHERE held.expires_at < now()
@@ -99,9 +99,9 @@ RETURNING tenant, key
 -- name: read_keys
 -- Who holds the keys that could not be taken.
 SELECT held.tenant, held.key, held.body_hash, held.job::text AS job
-FROM unnest(:tenants::int[], :keys::text[]) AS wanted (tenant, key)
+FROM unnest(:shards::int[], :tenants::int[], :keys::text[]) AS wanted (shard, tenant, key)
 JOIN idempotency AS held
-  ON held.shard = :shard AND held.tenant = wanted.tenant AND held.key = wanted.key
+  ON held.shard = wanted.shard AND held.tenant = wanted.tenant AND held.key = wanted.key
 
 -- name: release_keys
 -- Keys of jobs that are not written after all: whoever sends the same again is judged anew.

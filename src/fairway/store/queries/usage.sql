@@ -8,15 +8,19 @@ ON CONFLICT DO NOTHING
 -- name: roll_up
 -- Takes some rows of the log and books their lines by the hour: one statement, so a row is in the log or in the
 -- hours, and never in both or in neither, wherever it is cut short. Whoever holds the books' row does so alone;
--- another goes away with nothing. What comes too late for a month that is closed is booked into the first hour after it.
--- The next ones, or with `ids` those; a row that was set aside is not among them.
+-- another goes away with nothing of that shard. What comes too late for a month that is closed is booked into the first hour after it.
+-- The next ones of each shard, or with `ids` those; a row that was set aside is not among them.
 WITH turn AS MATERIALIZED (
-    SELECT closed_until FROM billing_shards WHERE shard = :shard FOR UPDATE SKIP LOCKED
+    SELECT shard, closed_until FROM billing_shards WHERE shard = ANY(:shards::int[]) ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
     DELETE FROM usage_log
-    WHERE shard = :shard AND refused IS NULL AND EXISTS (SELECT FROM turn)
-      AND id = ANY(coalesce(:ids::bigint[], ARRAY(
-          SELECT id FROM usage_log WHERE shard = :shard AND refused IS NULL ORDER BY id LIMIT :limit)))
+    WHERE refused IS NULL AND ctid = ANY(ARRAY(
+        SELECT next.place FROM turn
+        CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM usage_log
+            WHERE shard = turn.shard AND refused IS NULL AND (:ids::bigint[] IS NULL OR id = ANY(:ids::bigint[]))
+            ORDER BY id LIMIT :limit
+        ) AS next))
     RETURNING *
 ), booked AS (
     INSERT INTO usage_hours AS mine (tenant, hour, pool, type, jobs_ended, attempts, billed_us, unbilled_us)
@@ -26,7 +30,7 @@ WITH turn AS MATERIALIZED (
            count(*) FILTER (WHERE coalesce(line.is_end, true)), count(*) FILTER (WHERE coalesce(line.is_attempt, true)),
            least(sum(line.billed_us), 9223372036854775807)::bigint,
            least(sum(coalesce(line.unbilled_us, 0)), 9223372036854775807)::bigint
-    FROM taken CROSS JOIN turn
+    FROM taken JOIN turn ON turn.shard = taken.shard
     CROSS JOIN LATERAL unnest(taken.tenant_ids, taken.pool_ids, taken.type_ids, taken.billed_us, taken.unbilled_us,
                               taken.are_ends, taken.are_attempts, taken.ended_ats)
          AS line (tenant, pool, type, billed_us, unbilled_us, is_end, is_attempt, ended_at)
@@ -37,7 +41,7 @@ WITH turn AS MATERIALIZED (
         billed_us = least(mine.billed_us::numeric + excluded.billed_us, 9223372036854775807)::bigint,
         unbilled_us = least(mine.unbilled_us::numeric + excluded.unbilled_us, 9223372036854775807)::bigint
 )
-SELECT count(*) AS taken FROM taken
+SELECT coalesce(max(each.count), 0) AS taken FROM (SELECT count(*) AS count FROM taken GROUP BY shard) AS each
 
 -- name: next_to_book
 SELECT id FROM usage_log WHERE shard = :shard AND refused IS NULL ORDER BY id LIMIT :limit

@@ -1,0 +1,88 @@
+"""A server with several shards: the same whether a statement carries many of them or one each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on, submit, until
+
+from fairway.core.ids import JobId, shard_of
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+
+COUNT = 8
+
+
+@pytest.fixture(params=[False, True], ids=["together", "by shard"])
+async def many(database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
+    settings = replace(QUICK, shard_count=COUNT, store_by_shard=request.param)
+    async with owner_on(database_url, settings) as platform:
+        yield platform
+
+
+async def crowd(platform: Platform) -> list[Tenant]:
+    """A tenant in each shard."""
+    return [await add_tenant(platform, f"tenant-{number}") for number in range(COUNT)]
+
+
+async def test_jobs_of_all_shards_are_taken_run_and_ended(many: Platform) -> None:
+    tenants = await crowd(many)
+    kinds = [new(), new(idempotency_key="k", body_hash=b"h"), new(pool=2), new()]
+    ids = await asyncio.gather(*(submit(many, tenant, *kinds) for tenant in tenants))
+    assert {shard_of(job) for some in ids for job in some} == set(range(COUNT))
+    again = await asyncio.gather(*(submit(many, tenant, kinds[1]) for tenant in tenants))
+    assert [some[0] for some in again] == [some[1] for some in ids], "keys are found in each"
+    hand = Hand(many, short=3 * COUNT, medium=COUNT)
+    leases = await hand.take(4 * COUNT)
+    dead = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+    failing = {some[3] for some in ids}
+    words = [hand.done(one, dead if one.job.id in failing else None) for one in leases]
+    recorded, refused = await hand.report(*words)
+    assert (len(recorded), refused) == (4 * COUNT, set())
+    assert await ends(many) == {(shard, 3): 3 for shard in range(COUNT)} | {
+        (shard, 4): 1 for shard in range(COUNT)
+    }
+
+
+async def ends(platform: Platform) -> dict[tuple[int, int], int]:
+    async with platform.database.background() as connection:
+        rows = await connection.fetch("SELECT shard, state, count(*) FROM jobs GROUP BY 1, 2")
+    return {(row["shard"], row["state"]): row["count"] for row in rows}
+
+
+async def test_a_shard_that_another_took_stops_only_itself(many: Platform) -> None:
+    """Its ends are written by nobody here; those that came with them are."""
+    tenants = await crowd(many)
+    ids = [(await submit(many, tenant))[0] for tenant in tenants]
+    hand = Hand(many, short=COUNT)
+    leases = await hand.take(COUNT)
+    for name in ("ownership", "rescuer"):
+        await many.loops[name].stop()
+    lost = shard_of(ids[0])
+    async with many.database.background() as connection:
+        await connection.execute("UPDATE shards SET term = term + 1 WHERE shard = $1", lost)
+    session = many.dispatcher.sessions[hand.key]
+    await hand.say(reports=[hand.done(lease) for lease in leases], draining=True)
+    await until(lambda: len(session.recorded) == COUNT - 1)
+    await many.recorder.drain()
+    assert session.refused == []
+    found = await ends(many)
+    waits = {state for shard, state in found if shard == lost}
+    assert waits <= {1, 2}, "written before it was lost, or not at all"
+    assert {found.get((shard, 3)) for shard in range(COUNT) if shard != lost} == {1}
+
+
+async def test_jobs_for_later_come_due_in_every_shard(many: Platform) -> None:
+    tenants = await crowd(many)
+    jobs: list[JobId] = []
+    for tenant in tenants:
+        jobs += await submit(many, tenant)
+    async with many.database.background() as connection:
+        await connection.execute("UPDATE jobs SET state = 0, execute_at = now() + interval '0.2 s'")
+    many.wakeups.of("promoter")()
+    hand = Hand(many, short=COUNT)
+    assert {lease.job.id for lease in await hand.take(COUNT)} == set(jobs)
