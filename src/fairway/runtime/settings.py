@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
+from fairway.core.server_processes import PROCESSES_MAX
 from fairway.core.webhooks.addresses import parsed_networks
 
 PREFIX = "FAIRWAY_"
@@ -38,6 +39,11 @@ FOREIGN = frozenset(
         "DIE_WITH_PARENT",
         "LISTEN_FD",
         "READY_FD",
+        "OWN_LISTEN_FD",
+        "PROCESS_GROUP",
+        "PROCESS_NUMBER",
+        "PROCESS_URLS",
+        "PROCESS_COUNTS_FDS",
         "CGROUP",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
@@ -85,6 +91,17 @@ class Settings:
     """And its port."""
     advertised_url: str | None = None
     """How other servers reach this one; from host and port unless told otherwise."""
+    public_url: str | None = None
+    """How programs and people reach the platform, where that is not `FAIRWAY_ADVERTISED_URL`: a
+    proxy's address, say."""
+    server_processes: int | None = None
+    """Server processes of `fairway server` and `fairway up`, behind one port; by cores unless told
+    otherwise: one on up to 2, then half of the cores, 8 at most. See
+    [all cores of a machine](OPERATING.md#all-cores-of-a-machine)."""
+    process_port: int | None = None
+    """With several server processes each has an address of its own, for other servers and workers:
+    this port and those that follow, as firewalls want to know; any free ones unless told
+    otherwise."""
     shard_count: int = 1
     """Parts that jobs are divided into, each with one owner; written once, when the database is
     founded."""
@@ -238,6 +255,11 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host  # an address of IPv6
         return self.advertised_url or f"http://{host}:{self.port}"
 
+    @property
+    def programs_url(self) -> str:
+        """For those who are no server."""
+        return self.public_url or self.url
+
     def check(self) -> list[str]:
         """What is wrong, each as a sentence that says what to do."""
         found = [
@@ -289,12 +311,23 @@ class Settings:
         found = []
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
+        found += self._processes_out_of_bounds()
         if not 1 <= self.shard_count <= 4096:
             found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
         if self.otel_trace_ratio > 1:
             found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
         if self.term_seconds < 0.5:
             found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
+        return found
+
+    def _processes_out_of_bounds(self) -> list[str]:
+        found = []
+        processes = 1 if self.server_processes is None else self.server_processes
+        if not 1 <= processes <= PROCESSES_MAX:
+            found.append(f"{PREFIX}SERVER_PROCESSES must be from 1 to {PROCESSES_MAX}.")
+        first = self.process_port
+        if first is not None and not 1 <= first <= 65536 - processes:
+            found.append(f"{PREFIX}PROCESS_PORT is {first}: {processes} ports must follow from it.")
         return found
 
     def _wrong_networks(self) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fairway.core.server_processes import pool_sizes
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.database_proofs import be_one_database, prove_row_security
@@ -45,6 +46,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         owner_dsn=owner_dsn,
         row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
+        sizes=pool_sizes(settings.server_processes or 1),
     )
     await prove_row_security(database)
     return database
