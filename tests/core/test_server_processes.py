@@ -11,6 +11,7 @@ from fairway.core.server_processes import (
     LEAST,
     PROCESSES_MAX,
     WHOLE,
+    ProcessGroup,
     connections_needed,
     connections_of,
     pool_sizes,
@@ -48,3 +49,17 @@ def test_together_they_keep_to_one_servers_pools_as_far_as_each_can_work(process
     for whole, least, size in zip(WHOLE, LEAST, pool_sizes(processes), strict=True):
         assert least <= size <= whole
         assert size == least or processes * size < whole + processes, "a part, rounded up"
+
+
+@tried()
+@given(COUNTS.flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))))
+def test_a_process_learns_who_it_is_as_its_parent_says(drawn: tuple[int, int]) -> None:
+    count, number = drawn
+    urls = tuple(f"http://[::1]:{port}" for port in range(9000, 9000 + count))
+    group = ProcessGroup("1f00", number, 7, urls, tuple(range(20, 20 + count)))
+    assert ProcessGroup.of({"FAIRWAY_PROCESS_GROUP": group.said()}) == group
+    assert sorted([*group.siblings, number]) == list(range(1, count + 1))
+
+
+def test_who_is_alone_is_in_no_group() -> None:
+    assert ProcessGroup.of({}) is None

@@ -11,8 +11,8 @@ from prometheus_client import Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.properties import tried
 
-from fairway.runtime.kept_text import read_text, write_text
-from fairway.runtime.merged_metrics import ADDED, GREATEST, LEAST, counts_of, merged, parsed
+from fairway.api.operators.kept_text import read_text, write_text
+from fairway.core.insight.merged_metrics import ADDED, GREATEST, LEAST, counts_of, merged, parsed
 from fairway.runtime.telemetry import Metrics
 
 #: What one process saw: jobs accepted, refused by code, times of pick-up, queued and the oldest.

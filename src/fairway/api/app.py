@@ -50,7 +50,7 @@ from fairway.api.peers import RUNS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
-from fairway.runtime.process_group import ProcessGroup
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.transient_errors import may_pass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from fairway.core.errors import InvalidRequest
-from fairway.runtime.process_group import ProcessGroup
+from fairway.core.server_processes import ProcessGroup
 
 LevelName: TypeAlias = Literal["debug", "info", "warning", "error"]
 FormatName: TypeAlias = Literal["text", "json"]
@@ -38,7 +39,8 @@ class LogOptions(NamedTuple):
         redacted = tuple(filter(None, environment.get(REDACTED, "").split(",")))
         is_json = form == "json" if form else not sys.stderr.isatty()
         group = ProcessGroup.of(environment)
-        return cls(LEVELS[level], is_json, redacted, "" if group is None else group.server_name)
+        server = "" if group is None else group.server_name(os.getpid())
+        return cls(LEVELS[level], is_json, redacted, server)
 
 
 def choose(

@@ -39,11 +39,7 @@ FOREIGN = frozenset(
         "DIE_WITH_PARENT",
         "LISTEN_FD",
         "READY_FD",
-        "OWN_LISTEN_FD",
         "PROCESS_GROUP",
-        "PROCESS_NUMBER",
-        "PROCESS_URLS",
-        "PROCESS_COUNTS_FDS",
         "CGROUP",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
@@ -61,7 +57,7 @@ NOT_NEGATIVE = (
     "drain_seconds",
     "otel_trace_ratio",
 )
-OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds")
+OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds", "server_processes", "process_port")
 
 
 #: Kinds whose empty text, as files of containers have it, means not set: never the folder "".
@@ -94,14 +90,12 @@ class Settings:
     public_url: str | None = None
     """How programs and people reach the platform, where that is not `FAIRWAY_ADVERTISED_URL`: a
     proxy's address, say."""
-    server_processes: int | None = None
-    """Server processes of `fairway server` and `fairway up`, behind one port; by cores unless told
-    otherwise: one on up to 2, then half of the cores, 8 at most. See
-    [all cores of a machine](OPERATING.md#all-cores-of-a-machine)."""
-    process_port: int | None = None
-    """With several server processes each has an address of its own, for other servers and workers:
-    this port and those that follow, as firewalls want to know; any free ones unless told
-    otherwise."""
+    server_processes: int = 0
+    """Server processes of `fairway server` and `fairway up` behind one port; 0: by cores, one on up
+    to 2, then half of them, 8 at most. See [all cores](OPERATING.md#all-cores-of-a-machine)."""
+    process_port: int = 0
+    """Each of several server processes has an address of its own besides, for other servers and
+    workers: this port and those that follow, for firewalls; 0: any that are free."""
     shard_count: int = 1
     """Parts that jobs are divided into, each with one owner; written once, when the database is
     founded."""
@@ -311,23 +305,16 @@ class Settings:
         found = []
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
-        found += self._processes_out_of_bounds()
+        if not 0 <= self.server_processes <= PROCESSES_MAX:
+            found.append(f"{PREFIX}SERVER_PROCESSES must be from 0 to {PROCESSES_MAX}.")
+        if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
+            found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
         if not 1 <= self.shard_count <= 4096:
             found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
         if self.otel_trace_ratio > 1:
             found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
         if self.term_seconds < 0.5:
             found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
-        return found
-
-    def _processes_out_of_bounds(self) -> list[str]:
-        found = []
-        processes = 1 if self.server_processes is None else self.server_processes
-        if not 1 <= processes <= PROCESSES_MAX:
-            found.append(f"{PREFIX}SERVER_PROCESSES must be from 1 to {PROCESSES_MAX}.")
-        first = self.process_port
-        if first is not None and not 1 <= first <= 65536 - processes:
-            found.append(f"{PREFIX}PROCESS_PORT is {first}: {processes} ports must follow from it.")
         return found
 
     def _wrong_networks(self) -> list[str]:

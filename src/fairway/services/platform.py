@@ -19,8 +19,7 @@ from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.instruments import of_server, steps_of
 from fairway.runtime.loops import Step, Wakeups
-from fairway.runtime.process_group import server_name
-from fairway.runtime.random_ids import JobIdFactory
+from fairway.runtime.random_ids import JobIdFactory, server_name
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import logger

@@ -46,7 +46,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         owner_dsn=owner_dsn,
         row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
-        sizes=pool_sizes(settings.server_processes or 1),
+        sizes=pool_sizes(max(settings.server_processes, 1)),
     )
     await prove_row_security(database)
     return database

@@ -1,9 +1,9 @@
 """One set of metrics for several server processes: whichever is asked answers for all of them.
 
 It asks its siblings at their own addresses, for a second at most, and adds up
-(`runtime/merged_metrics.py`). What each has counted is kept where it outlives that process: of one
-that does not answer, and of lives that are over, the counts are told, and what held at some moment
-is not. Who is alone has none of this.
+(`core/insight/merged_metrics.py`). What each has counted is kept where it outlives that process: of
+one that does not answer, and of lives that are over, the counts are told, and what held at some
+moment is not. Who is alone has none of this.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from fairway.api.operators.health import MetricsText
+from fairway.api.operators.kept_text import TEXT_BYTES_MAX, read_text, write_text
 from fairway.api.peers import Peers, cluster_lines
-from fairway.runtime.kept_text import TEXT_BYTES_MAX, read_text, write_text
-from fairway.runtime.merged_metrics import counts_of, merged
-from fairway.runtime.process_group import ProcessGroup
+from fairway.core.insight.merged_metrics import counts_of, merged
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import Metrics, logger
 
 log = logger("metrics")

@@ -13,12 +13,11 @@ from collections.abc import MutableMapping
 from typing import NamedTuple
 
 from fairway.core.errors import InvalidRequest
-from fairway.runtime.process_group import ProcessGroup
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.settings import Settings
 
 BACKLOG = 512  # all that wait are taken in at once, some hundredths of a second
 LISTEN_FD = "FAIRWAY_LISTEN_FD"
-OWN_LISTEN_FD = "FAIRWAY_OWN_LISTEN_FD"
 
 
 class Listeners(NamedTuple):
@@ -57,8 +56,9 @@ def listeners_of(environment: MutableMapping[str, str], settings: Settings) -> L
     public = _handed_down(environment.pop(LISTEN_FD, ""))
     if public is None:
         return Listeners(listen(settings))
-    own = _handed_down(environment.pop(OWN_LISTEN_FD, ""))
-    return Listeners(public, own, ProcessGroup.of(environment))
+    group = ProcessGroup.of(environment)
+    own = None if group is None else _handed_down(str(group.listen_fd))
+    return Listeners(public, own, group)
 
 
 def _handed_down(descriptor: str) -> socket.socket | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Sequence
@@ -19,11 +20,10 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from fairway.cli.processes.listening import listen_at
-from fairway.cli.processes.server_process import Member, ServerProcess
+from fairway.cli.processes.server_process import ServerProcess
 from fairway.cli.processes.signals import Orders
 from fairway.cli.processes.supervisor import first_of
-from fairway.core.server_processes import processes_by_cores
-from fairway.runtime.process_group import ProcessGroup, new_group_name
+from fairway.core.server_processes import ProcessGroup, processes_by_cores
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 
@@ -51,13 +51,14 @@ class ServerGroup:
         self._orders = orders
         self._owned = _own_listeners(settings, processes)
         self._counts = [os.memfd_create(f"fairway-counts-{n}") for n in range(1, processes + 1)]
-        name, urls = new_group_name(), tuple(_url(settings, one) for one in self._owned)
+        name, counts = secrets.token_hex(4), tuple(self._counts)
+        urls = tuple(_url(settings, one) for one in self._owned)
         members = (
-            Member(ProcessGroup(name, number, urls, tuple(self._counts)), own)
+            ProcessGroup(name, number, own.fileno(), urls, counts)
             for number, own in enumerate(self._owned, 1)
         )
         self._servers = [
-            ServerProcess(settings, listener, orders, words=words, member=member)
+            ServerProcess(settings, listener, orders, words=words, group=member)
             for member in members
         ]
         self._lives: list[asyncio.Task[int]] = []
@@ -148,7 +149,7 @@ def _has_terminal() -> bool:
 def _own_listeners(settings: Settings, processes: int) -> list[socket.socket]:
     """At the host of the public address: whoever reaches that one reaches these."""
     first = settings.process_port
-    ports = [0] * processes if first is None else range(first, first + processes)
+    ports = range(first, first + processes) if first else [0] * processes
     return [listen_at(settings.host, port, "FAIRWAY_PROCESS_PORT") for port in ports]
 
 

@@ -15,13 +15,12 @@ import signal
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from fairway.cli.processes.listening import LISTEN_FD, OWN_LISTEN_FD
+from fairway.cli.processes.listening import LISTEN_FD
 from fairway.cli.processes.signals import Orders
 from fairway.cli.processes.supervisor import Place, Program, first_of
+from fairway.core.server_processes import GROUP_VARIABLE, ProcessGroup
 from fairway.runtime.loops import pause
-from fairway.runtime.process_group import ProcessGroup
 from fairway.runtime.service_manager import READY_FD
 from fairway.runtime.settings import Settings
 
@@ -30,17 +29,6 @@ PIPE_BYTES = 4096
 RENEWAL_SECONDS_MAX = 300.0  # a new version may have to migrate first
 _READY = re.compile(rb"^READY=1$.*?^MAINPID=(\d+)$", re.MULTILINE | re.DOTALL)
 WORDS = ("fairway", "up-server")
-
-
-class Member(NamedTuple):
-    """What one of several processes has for itself."""
-
-    group: ProcessGroup
-    listener: socket.socket  # its own address
-
-    @property
-    def url(self) -> str:
-        return self.group.urls[self.group.number - 1]
 
 
 class ServerProcess:
@@ -53,7 +41,7 @@ class ServerProcess:
         orders: Orders,
         *,
         words: Sequence[str] | None = None,
-        member: Member | None = None,
+        group: ProcessGroup | None = None,
     ) -> None:
         self._listener = listener
         self._orders = orders
@@ -62,7 +50,7 @@ class ServerProcess:
         self._ready_pid = 0  # of the last life that said so
         self._is_intake_closed = False
         files = (listener.fileno(), self._said)
-        self._place = Place(_program(settings, files, words or WORDS, member), orders)
+        self._place = Place(_program(settings, files, words or WORDS, group), orders)
         self._life: asyncio.Task[int] | None = None
 
     @property
@@ -118,7 +106,7 @@ class ServerProcess:
 
 
 def _program(
-    settings: Settings, files: tuple[int, int], words: Sequence[str], member: Member | None
+    settings: Settings, files: tuple[int, int], words: Sequence[str], group: ProcessGroup | None
 ) -> Program:
     """With what was said on the command line; all else it finds in the environment."""
     said = {
@@ -137,26 +125,22 @@ def _program(
         final=frozenset(),  # whoever ended it, it is needed
         files=files,
     )
-    return alone if member is None else _as_member(alone, settings, member)
+    return alone if group is None else _as_member(alone, settings, group)
 
 
-def _as_member(alone: Program, settings: Settings, member: Member) -> Program:
-    return replace(
-        alone,
-        name=f"server {member.group.number}",
-        environment={**alone.environment, **_said_to(settings, member)},
-        files=(*alone.files, member.listener.fileno(), *member.group.counts_fds),
-    )
-
-
-def _said_to(settings: Settings, member: Member) -> dict[str, str]:
-    """Besides, to one of several: where it is reached alone, and where all of them are."""
-    return {
-        "FAIRWAY_ADVERTISED_URL": member.url,
+def _as_member(alone: Program, settings: Settings, group: ProcessGroup) -> Program:
+    """One of several: it is told where it is reached alone, and where all of them are."""
+    said = {
+        "FAIRWAY_ADVERTISED_URL": group.url,
         "FAIRWAY_PUBLIC_URL": settings.programs_url,
-        "FAIRWAY_SERVER_PROCESSES": str(len(member.group.urls)),
-        OWN_LISTEN_FD: str(member.listener.fileno()),
+        "FAIRWAY_SERVER_PROCESSES": str(len(group.urls)),
         "FAIRWAY_DATABASE_URL": settings.database_url or "",
         "FAIRWAY_OWNER_DATABASE_URL": settings.owner_database_url or "",
-        **member.group.environment(),
+        GROUP_VARIABLE: group.said(),
     }
+    return replace(
+        alone,
+        name=f"server {group.number}",
+        environment={**alone.environment, **said},
+        files=(*alone.files, group.listen_fd, *group.counts_fds),
+    )

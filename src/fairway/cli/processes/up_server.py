@@ -28,12 +28,12 @@ from fairway.cli.processes.supervisor import CANNOT_START
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
+from fairway.core.server_processes import ProcessGroup
 from fairway.core.sign_in import LINK_SECONDS
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.parent_death import follow
-from fairway.runtime.process_group import ProcessGroup
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.service_manager import ServiceManager
 from fairway.runtime.settings import Settings, load

@@ -9,11 +9,11 @@ Prometheus would take that for a restart of everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 from typing import NamedTuple
 
-from prometheus_client.utils import floatToGoString
-
 CREATED = "_created"  # when a count began: the earliest is told
+EXPONENT_DIGITS = 6  # more before the point are written as a power of ten
 COUNTS = frozenset({"counter", "histogram", "summary"})
 
 ADDED = frozenset(
@@ -130,5 +130,11 @@ def _written(families: Iterable[Family]) -> str:
 
 def _number(value: float) -> str:
     """As Prometheus' own library writes it."""
-    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
-    return text
+    if not isfinite(value):
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    point = text.find(".")
+    if value <= 0 or point <= EXPONENT_DIGITS:
+        return text
+    mantissa = f"{text[0]}.{text[1:point]}{text[point + 1 :]}".rstrip("0.")
+    return f"{mantissa}e+0{point - 1}"
