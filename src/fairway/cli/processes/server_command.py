@@ -91,7 +91,10 @@ class SeveralServers:
             await first_of(self._orders.stopping.wait(), asyncio.shield(ended))
         finally:
             await group.stop()
-        return 0 if self._orders.stopping.is_set() else await ended
+        if self._orders.stopping.is_set():
+            return 0
+        ended.result()  # raises what kept them from being started
+        return 1  # it said itself what is wrong
 
     def _stop(self) -> None:
         self._manager.stopping("handing over, finishing what is under way")
