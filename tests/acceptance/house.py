@@ -26,6 +26,7 @@ QUICK = {
     "FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3",
     "FAIRWAY_TERM_SECONDS": "1.5",
     "FAIRWAY_STORE_WAIT_SECONDS": "10",  # a busy machine may stand still for long
+    "FAIRWAY_SERVER_PROCESSES": "1",  # on every machine
 }
 APP = "tests.acceptance.jobs:app"
 

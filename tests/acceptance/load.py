@@ -41,6 +41,7 @@ class Load:
         clients: int = 8,
         types: Sequence[tuple[str, str]] = TYPES,
         run_seconds: Callable[[random.Random], float] = seconds_of_run,
+        first: int = 0,  # of the keys: a second load of one test has others
     ) -> None:
         self._urls = list(urls)
         self._api_key = api_key
@@ -48,7 +49,7 @@ class Load:
         self._pause = clients / rate
         self._types = types
         self._run_seconds = run_seconds
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(first)
         self._stopping = asyncio.Event()
         self.call_seconds_max = CALL_SECONDS_MAX
         self._tasks: list[asyncio.Task[None]] = []

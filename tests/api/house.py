@@ -20,6 +20,7 @@ from typing import Any
 import httpx2
 import uvloop
 
+from fairway.cli.processes.listening import Listeners
 from fairway.cli.processes.serve import serve
 from fairway.core.webhooks.webhook import delivery_id
 from fairway.runtime.random_ids import new_api_key
@@ -73,7 +74,8 @@ class House:
 
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        await serve(self.dsn, self._settings, self._listener, self._stopping, self._greet)
+        listeners = Listeners(self._listener)
+        await serve(self.dsn, self._settings, listeners, self._stopping, self._greet)
 
     async def _greet(self, platform: Platform) -> None:
         self.platform = platform

@@ -49,7 +49,7 @@ def noted(what: str) -> list[int]:
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[ServerProcess]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = ServerProcess(Settings(data_dir=folder), listener, Orders(), scales=False)
+        server = ServerProcess(Settings(data_dir=folder), listener, Orders())
         server.start()
         try:
             yield server

@@ -44,35 +44,45 @@ from fairway.api.insight.views import OverviewText
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
+from fairway.api.operators.process_metrics import METRICS_PATH, ProcessMetrics
 from fairway.api.origin import REQUEST_ID
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH)  # between servers
+INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH, METRICS_PATH)  # between servers
 PEER_BYTES_MAX = 4 << 20
 
 
 class Api:
     """The ASGI application of one server."""
 
-    def __init__(self, platform: Platform, peers: Peers) -> None:
+    def __init__(self, platform: Platform, peers: Peers, group: ProcessGroup | None = None) -> None:
         self.relay = Relay(platform, peers)
         self._platform = platform
+        self._of_processes = (
+            None
+            if group is None
+            else ProcessMetrics(platform.metrics, group, peers, platform.cluster.secret)
+        )
         self._hot = HotPaths(Edge(platform, self.relay))
-        self._cold_routes = _ColdRoutes(platform, self.relay)
+        source = self._of_processes or health.MetricsText(platform.metrics)
+        self._cold_routes = _ColdRoutes(platform, self.relay, source)
         self._outbox = OutboxDoor(platform)
         self._socket = EventSocket(platform)
 
     async def close(self) -> None:
         """What goes on beside requests ends."""
         self.relay.close()
+        if self._of_processes is not None:
+            self._of_processes.close()
         await self._outbox.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,6 +126,9 @@ class Api:
         if not self.relay.is_peer(scope):
             raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
         body = await read_body(scope, receive, PEER_BYTES_MAX)
+        if path == METRICS_PATH:
+            await send_bytes(send, 200, self._of_processes.told() if self._of_processes else b"")
+            return
         if path == RUNS_PATH:
             await send_bytes(send, 200, self.relay.tell_runs(body))
             return
@@ -151,7 +164,7 @@ def _route(endpoint: Endpoint) -> Route:
 class _ColdRoutes(Starlette):
     """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
 
-    def __init__(self, platform: Platform, relay: Relay) -> None:
+    def __init__(self, platform: Platform, relay: Relay, source: health.MetricsSource) -> None:
         super().__init__(
             routes=[_route(one) for one in COLD],
             exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
@@ -161,7 +174,7 @@ class _ColdRoutes(Starlette):
         self.state.pages = page_slots()
         self.state.dashboard = load()
         self.state.event_texts = events.Texts(platform.directory)
-        self.state.metrics_text = health.MetricsText(platform.metrics)
+        self.state.metrics_text = source
         self.state.overview_text = OverviewText(platform)
         self.state.live_turns = OneByOne(platform.clock.now_us)
         self.router.redirect_slashes = False

@@ -43,8 +43,8 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.",
         ),
         "server": (
-            "cli.processes.serve:server",
-            "Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as"
+            "cli.processes.server_command:server",
+            "Start a server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as"
             " you like.",
         ),
         "worker": ("cli.processes.work:app", "Run an app's jobs; or look after workers that run."),
@@ -162,8 +162,11 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
 for _group, _commands in COMMANDS.items():
     for _name, (_target, _help) in _commands.items():
         app.command(f"fairway.{_target}", name=_name, help=_help, group=_group)
-#: What `up` starts for itself; nobody types it.
+#: What `up` and `server` start for themselves; nobody types it.
 app.command("fairway.cli.processes.up_server:up_server", name="up-server", show=False)
+app.command(
+    "fairway.cli.processes.server_command:server_process", name="server-process", show=False
+)
 app.register_install_completion_command(help="Let your shell complete these commands.")
 
 

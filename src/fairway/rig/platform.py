@@ -72,7 +72,7 @@ class MeasuredPlatform:
         program = await self.programs.start(
             "server",
             *command,
-            **{**self.settings, **settings},
+            **{"FAIRWAY_SERVER_PROCESSES": "1", **self.settings, **settings},
             FAIRWAY_PORT=str(self.port),
             FAIRWAY_DATABASE_URL=self.dsn,
             FAIRWAY_DATA_DIR=str(self.folder / "data"),

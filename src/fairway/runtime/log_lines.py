@@ -17,14 +17,16 @@ from fairway.core.redaction import USUAL, Redaction
 class JsonLines(logging.Formatter):
     """Lines of libraries, which log by the standard library, as ours are written."""
 
-    def __init__(self, redaction: Redaction = USUAL) -> None:
+    def __init__(self, redaction: Redaction = USUAL, server: str = "") -> None:
         super().__init__()
         self._redaction = redaction
+        self._always = {"server": server} if server else {}
 
     def format(self, record: logging.LogRecord) -> str:
         made_at = datetime.fromtimestamp(record.created, UTC).isoformat()
         line = {"event": self._redaction.text(record.getMessage()), "logger": record.name}
         line |= {"level": record.levelname.lower(), "timestamp": made_at.replace("+00:00", "Z")}
+        line |= self._always
         if job := getattr(record, "job_id", ""):
             line["job"] = str(job)
         if record.exc_info:
@@ -32,11 +34,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def write_unclaimed_as_json(redaction: Redaction = USUAL) -> None:
+def write_unclaimed_as_json(redaction: Redaction = USUAL, server: str = "") -> None:
     """What no handler takes, such as lines of the event loop, warnings and errors nobody caught."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(JsonLines(redaction))
+    handler.setFormatter(JsonLines(redaction, server))
     logging.lastResort = handler
     warnings.showwarning = _tell_warning
     sys.excepthook = _tell_end

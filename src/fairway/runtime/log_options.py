@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.server_processes import ProcessGroup
 
 LevelName: TypeAlias = Literal["debug", "info", "warning", "error"]
 FormatName: TypeAlias = Literal["text", "json"]
@@ -27,6 +29,7 @@ class LogOptions(NamedTuple):
     level: int
     is_json: bool  # else lines for people
     redacted: tuple[str, ...] = ()  # names of fields that are hidden, besides the usual
+    server: str = ""  # in every line, where several processes write one log
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> LogOptions:
@@ -35,7 +38,9 @@ class LogOptions(NamedTuple):
         form = _one_of(environment, FORMAT, FORMATS)
         redacted = tuple(filter(None, environment.get(REDACTED, "").split(",")))
         is_json = form == "json" if form else not sys.stderr.isatty()
-        return cls(LEVELS[level], is_json, redacted)
+        group = ProcessGroup.of(environment)
+        server = "" if group is None else group.server_name(os.getpid())
+        return cls(LEVELS[level], is_json, redacted, server)
 
 
 def choose(

@@ -1,13 +1,16 @@
-"""Makes names that nobody can guess or make twice: job ids, tokens, session keys, API keys."""
+"""Makes names that nobody can guess or make twice: of jobs, servers, sessions; tokens and keys."""
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
+from collections.abc import Mapping
 
 from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, JobId, ShardId, make_job_ids
 from fairway.core.keys import ApiKey
 from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.clock import Clock
 
 
@@ -34,6 +37,12 @@ class JobIdFactory:
 def lease_tokens(secret: str = "") -> LeaseTokens:
     """Of a server that begins its life; without its cluster's secret it knows its own alone."""
     return LeaseTokens(secret or secrets.token_hex(32), secrets.token_hex(LIFE_DIGITS // 2))
+
+
+def server_name(environment: Mapping[str, str] = os.environ) -> str:
+    """By which other servers tell one from all that are and were."""
+    group = ProcessGroup.of(environment)
+    return secrets.token_hex(8) if group is None else group.server_name(os.getpid())
 
 
 def session_key() -> str:

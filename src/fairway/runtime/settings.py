@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
+from fairway.core.server_processes import PROCESSES_MAX
 from fairway.core.webhooks.addresses import parsed_networks
 
 PREFIX = "FAIRWAY_"
@@ -38,6 +39,7 @@ FOREIGN = frozenset(
         "DIE_WITH_PARENT",
         "LISTEN_FD",
         "READY_FD",
+        "PROCESS_GROUP",
         "CGROUP",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
@@ -55,7 +57,7 @@ NOT_NEGATIVE = (
     "drain_seconds",
     "otel_trace_ratio",
 )
-OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds")
+OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds", "server_processes", "process_port")
 
 
 #: Kinds whose empty text, as files of containers have it, means not set: never the folder "".
@@ -85,6 +87,15 @@ class Settings:
     """And its port."""
     advertised_url: str | None = None
     """How other servers reach this one; from host and port unless told otherwise."""
+    public_url: str | None = None
+    """How programs and people reach the platform, where that is not `FAIRWAY_ADVERTISED_URL`: a
+    proxy's address, say."""
+    server_processes: int = 0
+    """Server processes of `fairway server` and `fairway up` behind one port; 0: by cores, one on up
+    to 2, then half of them, 8 at most. See [all cores](OPERATING.md#all-cores-of-a-machine)."""
+    process_port: int = 0
+    """Each of several server processes has an address of its own besides, for other servers and
+    workers: this port and those that follow, for firewalls; 0: any that are free."""
     shard_count: int = 64
     """Parts that jobs are divided into, each with one owner; written once, when the database is
     founded. As many servers can share the work; on one server many cost what one does."""
@@ -241,6 +252,11 @@ class Settings:
         host = f"[{self.host}]" if ":" in self.host else self.host  # an address of IPv6
         return self.advertised_url or f"http://{host}:{self.port}"
 
+    @property
+    def programs_url(self) -> str:
+        """For those who are no server."""
+        return self.public_url or self.url
+
     def check(self) -> list[str]:
         """What is wrong, each as a sentence that says what to do."""
         found = [
@@ -292,6 +308,10 @@ class Settings:
         found = []
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
+        if not 0 <= self.server_processes <= PROCESSES_MAX:
+            found.append(f"{PREFIX}SERVER_PROCESSES must be from 0 to {PROCESSES_MAX}.")
+        if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
+            found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
         if not 1 <= self.shard_count <= 4096:
             found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
         if self.otel_trace_ratio > 1:

@@ -310,10 +310,24 @@ class _Hide:
 _QUOTED_ROW = re.compile(r"DETAIL:\s.*?(?=\n\n|\Z)", re.DOTALL)
 
 
+class _Server:
+    """Says in every line which of several processes wrote it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, _: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        line.setdefault("server", self._name)
+        return line
+
+
 def configure_logging(
-    *, json_lines: bool, level: int = logging.INFO, redacted: Iterable[str] = ()
+    *, json_lines: bool, level: int = logging.INFO, redacted: Iterable[str] = (), server: str = ""
 ) -> None:
-    """Lines for people, or JSON; to stderr, so that stdout stays data."""
+    """Lines for people, or JSON; to stderr, so that stdout stays data.
+
+    A line is one write: those of several processes stay whole, up to what a pipe takes at once.
+    """
     redaction = Redaction(redacted)
     renderer: Any = (
         structlog.processors.JSONRenderer()
@@ -323,6 +337,7 @@ def configure_logging(
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            *([_Server(server)] if server else []),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -330,14 +345,19 @@ def configure_logging(
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
     if json_lines:
-        write_unclaimed_as_json(redaction)
+        write_unclaimed_as_json(redaction, server)
 
 
 def log_as(options: LogOptions) -> None:
-    configure_logging(json_lines=options.is_json, level=options.level, redacted=options.redacted)
+    configure_logging(
+        json_lines=options.is_json,
+        level=options.level,
+        redacted=options.redacted,
+        server=options.server,
+    )
 
 
 def logger(name: str) -> Any:

@@ -19,7 +19,7 @@ from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.instruments import of_server, steps_of
 from fairway.runtime.loops import Step, Wakeups
-from fairway.runtime.random_ids import JobIdFactory
+from fairway.runtime.random_ids import JobIdFactory, server_name
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import logger
@@ -350,7 +350,7 @@ class Platform:
             self.settings,
             ports,
             clock=self.clock,
-            server_name=secrets.token_hex(8),
+            server_name=server_name(),
         )
 
     async def _before_open(self, shard: ShardId) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fairway.core.server_processes import pool_sizes
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.database_proofs import be_one_database, prove_row_security
@@ -46,6 +47,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
         by_shard=settings.store_by_shard,
+        sizes=pool_sizes(max(settings.server_processes, 1)),
     )
     await prove_row_security(database)
     return database

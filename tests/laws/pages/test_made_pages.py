@@ -13,7 +13,7 @@ from fairway.runtime.settings import FOREIGN, PREFIX, Settings
 from fairway.simulate import capacity
 
 #: What tests, benches and our own processes say to each other is nobody's setting.
-OURS = ("TEST_", "BENCH_", "PROPERTY_", "HOSTILE_", "DIE_", "LISTEN_", "READY_")
+OURS = ("TEST_", "BENCH_", "PROPERTY_", "HOSTILE_", "DIE_", "LISTEN_", "READY_", "PROCESS_GROUP")
 
 
 def test_the_page_of_settings_is_current() -> None:

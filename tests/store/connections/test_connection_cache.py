@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.postgres import connected
 
+from fairway.core.server_processes import WHOLE
 from fairway.store.connections import connection_cache
 from fairway.store.connections.connection_cache import Deadline, StoreAway
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
@@ -19,7 +20,7 @@ LONG_SECONDS = 20  # far beyond any deadline here
 @pytest.fixture
 async def hasty(database_url: str) -> AsyncIterator[Database]:
     """People wait for so short a time that a test can."""
-    opened = await Database.open(database_url, wait_seconds=0.3, people_size=2)
+    opened = await Database.open(database_url, wait_seconds=0.3, sizes=WHOLE._replace(people=2))
     yield opened
     opened.terminate()
 

@@ -11,6 +11,7 @@ from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
+from fairway.core.server_processes import WHOLE
 from fairway.services.database_proofs import prove_row_security
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
@@ -101,7 +102,7 @@ async def test_a_question_that_forgets_whose_rows_sees_ones_own(filled: Database
 
 
 async def test_the_same_connection_asks_for_the_next_tenant_as_that_one(database_url: str) -> None:
-    database = await Database.open(database_url, people_size=1)
+    database = await Database.open(database_url, sizes=WHOLE._replace(people=1))
     try:
         async with database.hot() as connection:
             jobs = [new_job(tenant=t) for t in (OURS, THEIRS, THEIRS)]

@@ -105,3 +105,11 @@ def test_a_clock_that_is_off_is_a_warning(offset_seconds: float, side: str) -> N
 
 def test_a_clock_within_a_second_is_fine() -> None:
     assert levels({}, offset_seconds=0.9) == []
+
+
+def test_connections_are_those_of_all_processes_of_a_server() -> None:
+    facts = GOOD | {"max_connections": "50"}
+    assert inspect(facts, PG_18, processes=3) == []
+    (found,) = inspect(facts, PG_18, processes=4)
+    assert "one server with 4 processes needs 49" in found.what
+    assert "FAIRWAY_SERVER_PROCESSES" in found.remedy

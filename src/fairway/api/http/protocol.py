@@ -57,6 +57,7 @@ class ConnectionGate:
     def __init__(self, limits: GateLimits, metrics: Metrics) -> None:
         self._head_seconds = limits.head_seconds
         self.socket_paths = limits.socket_paths
+        self.is_moving = False  # what comes next on a connection is for another process
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
         self._silent_until = 0.0
@@ -66,6 +67,10 @@ class ConnectionGate:
         self._refused = metrics.connections_refused
         metrics.connections.set_function(lambda: len(self.book))
         metrics.unread_bytes.set_function(lambda: self._unread_bytes)
+
+    def move(self) -> None:
+        """From now on each reply is the last on its connection, and says so."""
+        self.is_moving = True
 
     def admit(self, connection: GuardedProtocol, address: str) -> None:
         leaving = self.book.arrived(connection, address)
@@ -300,6 +305,8 @@ class GuardedProtocol(LeanProtocol):
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
         self._is_socket = self.parser.should_upgrade() and self._asks_for_socket()
         super().on_headers_complete()
+        if self._gate.is_moving and not self._is_socket:
+            self.cycle.keep_alive = False  # which the reply says, too
         self.headers = NOWHERE
         if self.pipeline:
             self._gate.is_ahead(self)

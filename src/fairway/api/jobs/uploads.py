@@ -79,7 +79,7 @@ async def new_upload(request: Request, platform: Platform, tenant: Tenant) -> Re
     """
     platform.admission.disk_reserve.check()
     upload = await platform.large_data.uploads.new(
-        tenant.id, caller_of(request).key_id, platform.settings.url
+        tenant.id, caller_of(request).key_id, platform.settings.programs_url
     )
     made = UploadMade(
         id=upload.id,

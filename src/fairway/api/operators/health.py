@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
@@ -80,13 +81,14 @@ async def readyz(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Metrics of this server
 
-    For Prometheus. Every server answers for itself. Metrics by job type, such as
+    For Prometheus. Every server answers for itself, and for all of its processes where it has
+    several (`FAIRWAY_SERVER_PROCESSES`). Metrics by job type, such as
     `fairway_lateness_seconds`, are shown with an operator's key only, or to everybody when
     `FAIRWAY_METRICS_NAME_TYPES` is `true`.
     """
-    text: MetricsText = request.app.state.metrics_text
-    names_types = await _may_hear_types(request)
-    return Response(text.now(names_types=names_types), media_type=CONTENT_TYPE_LATEST)
+    source: MetricsSource = request.app.state.metrics_text
+    text = await source.now(names_types=await _may_hear_types(request))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 async def _may_hear_types(request: Request) -> bool:
@@ -98,6 +100,12 @@ async def _may_hear_types(request: Request) -> bool:
     return is_told
 
 
+class MetricsSource(Protocol):
+    """Where the text of `/metrics` comes from: this process, or all of them."""
+
+    async def now(self, *, names_types: bool) -> bytes: ...
+
+
 class MetricsText:
     """The metrics as text, a moment old: anybody may ask for it, as often as they like."""
 
@@ -105,10 +113,15 @@ class MetricsText:
         self._metrics = metrics
         self._text, self._by_type, self._good_until = b"", b"", 0.0
 
-    def now(self, *, names_types: bool) -> bytes:
+    async def now(self, *, names_types: bool) -> bytes:
+        text, by_type = self.parts()
+        return text + by_type if names_types else text
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """What everybody may hear, and what names job types."""
         now = asyncio.get_running_loop().time()
         if now >= self._good_until:
             self._text = generate_latest(self._metrics.registry)
             self._by_type = generate_latest(self._metrics.by_type)
             self._good_until = now + METRICS_SECONDS
-        return self._text + self._by_type if names_types else self._text
+        return self._text, self._by_type

@@ -6,7 +6,6 @@ The program, not uvicorn, answers signals; and connections are guarded (`api/htt
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -15,15 +14,20 @@ import uvicorn
 
 from fairway.api.http.protocol import ConnectionGate, GuardedProtocol
 from fairway.api.http.socket_protocol import SOCKET_SETTINGS, SocketProtocol
-from fairway.cli.processes.listening import BACKLOG
+from fairway.cli.processes.listening import BACKLOG, Listeners
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.loops import Loop
+from fairway.runtime.loops import Loop, pause
 
 STOP_SECONDS = 5
+#: For clients of a process whose siblings go on: who asks meanwhile hears that this was the last
+#: reply on its connection, and asks the next one elsewhere. Who is silent for longer loses nothing.
+MOVE_SECONDS = 1.0
+MOVE_LOOK_SECONDS = 0.05
 
 
 class HttpServer(uvicorn.Server):
     def __init__(self, application: Any, gate: ConnectionGate, idle_seconds: float) -> None:
+        self._gate = gate
         self._sweep = Loop("connections", gate.run_once, SystemClock())
         guarded: Any = partial(GuardedProtocol, gate)
         super().__init__(
@@ -52,21 +56,36 @@ class HttpServer(uvicorn.Server):
     async def run_until(
         self,
         stopping: asyncio.Event,
-        listener: socket.socket,
+        listeners: Listeners,
         let_go: Callable[[], Awaitable[None]],
     ) -> None:
         """Serve until told to stop; then `let_go` answers the calls that are held open.
 
-        Until it is done, whoever comes is still heard.
+        Until it is done, whoever comes is still heard; at an address that is shared, by others.
         """
         self._sweep.start()
-        task = asyncio.create_task(self._serve(sockets=[listener]))
+        sockets = [one for one in (listeners.public, listeners.own) if one is not None]
+        task = asyncio.create_task(self._serve(sockets=sockets))
         waiter = asyncio.create_task(stopping.wait())
         await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
         try:
+            if listeners.group is not None and self.started:
+                self._leave_to_siblings()
             await let_go()
+            if listeners.group is not None:
+                await self._move_clients()
         finally:
             self.should_exit = True
             await task
         await self._sweep.stop()
+
+    def _leave_to_siblings(self) -> None:
+        """Who connects from now on meets another process; ours are told to leave, one by one."""
+        self.servers[0].close()  # our hold on the public address, which the parent has as well
+        self._gate.move()
+
+    async def _move_clients(self) -> None:
+        until = asyncio.get_running_loop().time() + MOVE_SECONDS
+        while self.server_state.connections and asyncio.get_running_loop().time() < until:
+            await pause(MOVE_LOOK_SECONDS)

@@ -1,7 +1,8 @@
-"""The address that a server listens on: taken by itself, or held for it by `fairway up`.
+"""The addresses that a server listens on: taken by itself, or held for it by who started it.
 
-Who holds it for a server can start that one again without anybody being turned away meanwhile:
-whoever connects waits in line at the address.
+Who holds them for a server can start that one again without anybody being turned away meanwhile:
+whoever connects waits in line at the address. Several processes listen at one shared address, each
+at one of its own besides.
 """
 
 from __future__ import annotations
@@ -9,36 +10,59 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import MutableMapping
+from typing import NamedTuple
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.settings import Settings
 
 BACKLOG = 512  # all that wait are taken in at once, some hundredths of a second
 LISTEN_FD = "FAIRWAY_LISTEN_FD"
 
 
+class Listeners(NamedTuple):
+    """Where one server process listens."""
+
+    public: socket.socket
+    own: socket.socket | None = None  # which no other process has
+    group: ProcessGroup | None = None  # those that listen at the public one
+
+
 def listen(settings: Settings) -> socket.socket:
     """Take the address before anything else starts, so that a taken port is said at once."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    return listen_at(settings.host, settings.port, "--port")
+
+
+def listen_at(host: str, port: int, setting: str) -> socket.socket:
+    """Port 0 is any that is free; `setting` is what chooses another."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, so that event loops know to send small replies without delay.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((settings.host, settings.port))
+        listener.bind((host, port))
     except OSError as error:
         listener.close()
         raise InvalidRequest(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
-            " Is another server running? Choose another port with --port."
+            f"Cannot listen on {host}:{port}: {error.strerror}."
+            f" Is another server running? Choose another port with {setting}."
         ) from None
     listener.listen(BACKLOG)
     return listener
 
 
-def listener_of(environment: MutableMapping[str, str], settings: Settings) -> socket.socket:
-    """The one that was handed down, else one of our own."""
-    descriptor = environment.pop(LISTEN_FD, "")
+def listeners_of(environment: MutableMapping[str, str], settings: Settings) -> Listeners:
+    """Those that were handed down, else one that we take ourselves."""
+    public = _handed_down(environment.pop(LISTEN_FD, ""))
+    if public is None:
+        return Listeners(listen(settings))
+    group = ProcessGroup.of(environment)
+    own = None if group is None else _handed_down(str(group.listen_fd))
+    return Listeners(public, own, group)
+
+
+def _handed_down(descriptor: str) -> socket.socket | None:
     if not descriptor.isdecimal():
-        return listen(settings)
+        return None
     os.set_inheritable(int(descriptor), False)
     return socket.socket(fileno=int(descriptor))

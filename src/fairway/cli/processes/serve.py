@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import socket
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +15,7 @@ from fairway.api.events import socket as event_socket
 from fairway.api.http.protocol import ConnectionGate, GateLimits
 from fairway.api.peers import Peers
 from fairway.cli.processes.http import HttpServer
-from fairway.cli.processes.listening import listen
+from fairway.cli.processes.listening import Listeners, listen
 from fairway.cli.processes.signals import quit_now, stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
@@ -66,7 +65,7 @@ def open_files_max() -> int:
 async def serve(
     dsn: str,
     settings: Settings,
-    listener: socket.socket,
+    listeners: Listeners,
     stopping: asyncio.Event,
     ready: Callable[[Platform], Awaitable[None]] | None = None,
     scheduler: type[PoolShare] = PoolShare,
@@ -76,7 +75,7 @@ async def serve(
     platform = await Platform.prepare(dsn, settings, SystemClock(), peers.ask_runs, scheduler)
     await platform.large_data.binding.begin()
     await platform.start()
-    api = Api(platform, peers)
+    api = Api(platform, peers, listeners.group)
     limits = GateLimits(
         connection_limits(settings),
         settings.head_seconds,
@@ -89,7 +88,7 @@ async def serve(
     collecting.start()
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     try:
-        serving = asyncio.create_task(http.run_until(stopping, listener, platform.let_go))
+        serving = asyncio.create_task(http.run_until(stopping, listeners, platform.let_go))
         if ready is not None:
             await ready(platform)
         await serving
@@ -101,40 +100,25 @@ async def serve(
         await instruments.close(platform.instruments.otlp)
 
 
-def server(
-    *,
-    port: int | None = None,
-    host: str | None = None,
-    database_url: str | None = None,
-    advertised_url: str | None = None,
-) -> None:
-    """Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as you like.
-
-    Parameters
-    ----------
-    port
-        Where it listens (default 8700).
-    host
-        The address it listens on (default 127.0.0.1).
-    database_url
-        postgresql://… of a database that Fairway may use for itself.
-    advertised_url
-        How other servers reach this one.
-    """
-    run(port=port, host=host, database_url=database_url, advertised_url=advertised_url)
-
-
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
     """`scheduler` is for measurements against another one; there is no setting for it."""
     outlive_readers()
     log_as(LogOptions.of(os.environ))
-    settings = checked(load(os.environ, **flags))
+    serve_alone(checked(load(os.environ, **flags)), scheduler)
+
+
+def serve_alone(settings: Settings, scheduler: type[PoolShare] = PoolShare) -> None:
+    """One server in this process, until it is told to stop."""
+    manager = ServiceManager.of(os.environ)
+    uvloop.run(_main(database_of(settings), settings, manager, scheduler))
+
+
+def database_of(settings: Settings) -> str:
     if settings.database_url is None:
         raise InvalidRequest(
             "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
         )
-    manager = ServiceManager.of(os.environ)
-    uvloop.run(_main(settings.database_url, settings, manager, scheduler))
+    return settings.database_url
 
 
 async def _main(
@@ -147,12 +131,17 @@ async def _main(
         stopping.set()
 
     stop_on_signals(stop, leave=quit_now)
-    listener = listen(settings)
+    listeners = Listeners(listen(settings))
 
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
         manager.ready(f"at {settings.url}")
-        if not await platform.directory.list_keys("", 1, "operator", None):
-            log.warning("there is no operator's key yet; `fairway init` makes the first")
+        await miss_operator(platform)
 
-    await serve(dsn, settings, listener, stopping, ready, scheduler)
+    await serve(dsn, settings, listeners, stopping, ready, scheduler)
+
+
+async def miss_operator(platform: Platform) -> None:
+    """Say so, when nobody can look after this platform yet."""
+    if not await platform.directory.list_keys("", 1, "operator", None):
+        log.warning("there is no operator's key yet; `fairway init` makes the first")

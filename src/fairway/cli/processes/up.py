@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -23,7 +24,8 @@ from fairway.cli.processes.data_folder import close_to_others, make_data_folder
 from fairway.cli.processes.listening import listen
 from fairway.cli.processes.local_keys import FILE_NAME, read_keys
 from fairway.cli.processes.postgres import embedded
-from fairway.cli.processes.server_process import ServerProcess
+from fairway.cli.processes.server_group import ServerGroup, processes_wanted
+from fairway.cli.processes.server_process import WORDS, ServerProcess
 from fairway.cli.processes.signals import Orders, stop_on_signals
 from fairway.cli.processes.supervisor import (
     LONG_LIFE_SECONDS,
@@ -63,6 +65,7 @@ def up(
     port: int | None = None,
     host: str | None = None,
     data_dir: Path | None = None,
+    processes: int | None = None,
     worker: bool = True,
     pool: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     slots: int | None = None,
@@ -87,6 +90,9 @@ def up(
         The address it listens on (default 127.0.0.1).
     data_dir
         Where all state lives (default .fairway).
+    processes
+        Server processes behind that port (default by cores: one on up to 2 of them, since
+        PostgreSQL and workers need some, then half, 8 at most). SIGHUP restarts several one by one.
     worker
         Start workers too.
     pool
@@ -111,7 +117,8 @@ def up(
     log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
     check_scaling(apps, wishes)
-    settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
+    flags = {"port": port, "host": host, "data_dir": data_dir, "server_processes": processes}
+    settings = checked(load(os.environ, **flags))
     return uvloop.run(OneMachine(settings, Started(apps, programs, wishes)).run())
 
 
@@ -173,9 +180,7 @@ class OneMachine:
                 return 0  # somebody changed their mind: nobody waits for the rest of it
             if postgres is not None:
                 guard = asyncio.create_task(self._guard(postgres))
-            scales = self._started.wishes.scales
-            server = ServerProcess(settings, listener, self._orders, scales=scales)
-            return await self._serve(server)
+            return await self._serve(self._server(listener))
         finally:
             if guard is not None:
                 guard.cancel()
@@ -184,6 +189,15 @@ class OneMachine:
                 await postgres.stop(self._orders.quitting)
             if self._orders.stopping.is_set():
                 screen.print("  [dim]Stopped.[/]")
+
+    def _server(self, listener: socket.socket) -> ServerProcess | ServerGroup:
+        words = (*WORDS, "--autoscale") if self._started.wishes.scales else WORDS
+        count = processes_wanted(self._settings)
+        if count == 1:
+            return ServerProcess(self._settings, listener, self._orders, words=words)
+        group = ServerGroup(self._settings, listener, self._orders, words, processes=count)
+        group.roll_on_hangup()
+        return group
 
     async def _start(self, postgres: EmbeddedPostgres) -> None:
         """However long its recovery takes: unless somebody hurries, then the next start does it."""
@@ -202,7 +216,7 @@ class OneMachine:
             self._manager.stopping(f"jobs that run have up to {seconds} to finish")
         self._orders.stop()
 
-    async def _serve(self, server: ServerProcess) -> int:
+    async def _serve(self, server: ServerProcess | ServerGroup) -> int:
         """Until somebody wants it to end, or the server cannot be started at all."""
         ended = server.start()
         try:

@@ -19,7 +19,7 @@ from rich.console import Console
 from fairway.api.dashboard.sign_ins import link_at
 from fairway.api.dashboard.static_files import is_built
 from fairway.cli.processes.data_folder import postgres_folder
-from fairway.cli.processes.listening import listener_of
+from fairway.cli.processes.listening import listeners_of
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.processes.serve import serve
 from fairway.cli.processes.server_process import CLOSE_INTAKE
@@ -28,6 +28,7 @@ from fairway.cli.processes.supervisor import CANNOT_START
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
+from fairway.core.server_processes import ProcessGroup
 from fairway.core.sign_in import LINK_SECONDS
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.lasting_output import outlive_readers
@@ -70,13 +71,14 @@ class UpServer:
         self._settings = settings
         self._manager = manager
         self._scales = scales
+        self._group = ProcessGroup.of(os.environ)
         self._stopping = asyncio.Event()
         self.was_ready = False
 
     async def run(self) -> None:
         stop_on_signals(self._stopping.set, leave=quit_now)
-        listener = listener_of(os.environ, self._settings)
-        await serve(self._address(), self._settings, listener, self._stopping, self._ready)
+        listeners = listeners_of(os.environ, self._settings)
+        await serve(self._address(), self._settings, listeners, self._stopping, self._ready)
 
     def _address(self) -> str:
         """Where PostgreSQL is: the one that was given, else the one in the data folder."""
@@ -91,13 +93,18 @@ class UpServer:
     async def _ready(self, platform: Platform) -> None:
         if self._stopping.is_set():
             return
+        if self._group is None or self._group.number == 1:  # of several, one speaks for all
+            await self._begin(platform)
+        asyncio.get_running_loop().add_signal_handler(CLOSE_INTAKE, _close_intake, platform)
+        self.was_ready = True
+        self._manager.ready(f"at {self._settings.url}")
+
+    async def _begin(self, platform: Platform) -> None:
+        """The keys of a new data folder, and where everything is."""
         keys, are_new = await first_keys(platform, self._settings)
         if self._scales:
             await platform.insight.autoscaling.begin(os.cpu_count() or 1)
         _announce(self._settings, keys if are_new else None, await self._dashboard(platform, keys))
-        asyncio.get_running_loop().add_signal_handler(CLOSE_INTAKE, _close_intake, platform)
-        self.was_ready = True
-        self._manager.ready(f"at {self._settings.url}")
 
     async def _dashboard(self, platform: Platform, keys: LocalKeys) -> str:
         """Where it is, with a sign-in that is good for one browser and ten minutes."""
@@ -105,9 +112,9 @@ class UpServer:
             return "not built: run `make web`, then start again"
         operator = await platform.directory.authenticate(keys.operator_key)
         if operator is None:  # the key was revoked; whoever did it has another
-            return f"{self._settings.url}/ui"
+            return f"{self._settings.programs_url}/ui"
         opened = await platform.sign_ins.add_link(operator.key_id)
-        link = link_at(self._settings.url, opened.token)
+        link = link_at(self._settings.programs_url, opened.token)
         return f"{link}  (once, within {LINK_SECONDS // 60} minutes; then `fairway dashboard`)"
 
 
@@ -124,8 +131,8 @@ async def first_keys(platform: Platform, settings: Settings) -> tuple[LocalKeys,
     path = settings.data_dir / FILE_NAME
     keys, are_new = read_keys(path), False
     if keys is None or not await _are_known(platform, keys):
-        keys, are_new = await _make_keys(platform, settings.url), True
-    keys.url = settings.url
+        keys, are_new = await _make_keys(platform, settings.programs_url), True
+    keys.url = settings.programs_url
     write_keys(path, keys)
     return keys, are_new
 
@@ -154,9 +161,8 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
 
 def _announce(settings: Settings, new_keys: LocalKeys | None, page: str) -> None:
     """Keys are shown when they are made, and never again: what is printed is often kept."""
-    screen.print(
-        f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
-    )
+    url = settings.programs_url
+    screen.print(f"\n  [bold green]Fairway is up[/] at [bold]{url}[/]  (API: {url}/docs)")
     data = settings.data_dir.resolve()
     screen.print(f"  dashboard     {page}")
     if new_keys is not None:

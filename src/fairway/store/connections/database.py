@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import asyncpg
 
 from fairway.core.ids import ShardId, TenantId
+from fairway.core.server_processes import WHOLE, PoolSizes
 from fairway.store.connections.connection_cache import (
     ConnectionCache,
     Deadline,
@@ -80,7 +81,6 @@ GONE_CLIENTS = {
     "tcp_user_timeout": "10000",
 }
 
-HOT_SIZE, BACKGROUND_SIZE, UPKEEP_SIZE = 6, 2, 1
 OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
 PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
 UPKEEP_COMMAND_SECONDS = 40.0
@@ -131,8 +131,8 @@ class Database:
         owner_dsn: str | None = None,
         row_security: bool = True,
         wait_seconds: float = 3.0,
-        people_size: int = 4,
         by_shard: bool = False,
+        sizes: PoolSizes = WHOLE,
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
@@ -146,10 +146,10 @@ class Database:
         )
         slow = partial(_pool, command_seconds=UPKEEP_COMMAND_SECONDS)
         pools = (
-            await _pool(hosts, "fairway-hot", HOT_SIZE, pinned, slow_calls=slow_calls),
-            await _pool(hosts, "fairway-people", people_size, asked),
-            await slow(hosts, "fairway-background", BACKGROUND_SIZE, background),
-            await slow(owners, "fairway-upkeep", UPKEEP_SIZE, BACKGROUND_PLANS),
+            await _pool(hosts, "fairway-hot", sizes.hot, pinned, slow_calls=slow_calls),
+            await _pool(hosts, "fairway-people", sizes.people, asked),
+            await slow(hosts, "fairway-background", sizes.background, background),
+            await slow(owners, "fairway-upkeep", sizes.upkeep, BACKGROUND_PLANS),
         )
         return cls(
             hosts,

@@ -29,8 +29,11 @@ _UNITS = {
 }
 
 
-async def inspect_database(dsn: str) -> list[Finding]:
-    """Everything wrong with the database at this address, errors first."""
+async def inspect_database(dsn: str, processes: int = 1) -> list[Finding]:
+    """Everything wrong with the database at this address, errors first.
+
+    For a server of so many processes.
+    """
     try:
         connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
     except NO_CONNECTION as failure:
@@ -40,7 +43,7 @@ async def inspect_database(dsn: str) -> list[Finding]:
         offset_seconds = await read_clock_offset_seconds(connection)
     finally:
         await connection.close()
-    return inspect(facts, int(facts["server_version_num"]), offset_seconds)
+    return inspect(facts, int(facts["server_version_num"]), offset_seconds, processes)
 
 
 async def read_tie(dsn: str) -> tuple[str, str | None] | None:

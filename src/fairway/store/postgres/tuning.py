@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from fairway.core.server_processes import connections_needed
 from fairway.store.postgres.setting_rules import GB, MB, RULES, Rule, shown
 
 VERSION_MIN = 16
-CONNECTIONS_NEEDED = 20  # fifteen of one server, a migration, an operator
 CLOCK_OFFSET_SECONDS_MAX = 1.0
 
 
@@ -33,13 +33,13 @@ def inspect(
     facts: Mapping[str, str],
     server_version_num: int,
     clock_offset_seconds: float = 0.0,
-    connections_needed: int = CONNECTIONS_NEEDED,
+    processes: int = 1,
 ) -> list[Finding]:
     """Judge a server's settings, errors first. A setting that it does not have is not judged."""
     found = [
         *_inspect_version(server_version_num),
         *(_finding(rule, facts[rule.setting]) for rule in RULES if _breaks(rule, facts)),
-        *_inspect_connections(facts, connections_needed),
+        *_inspect_connections(facts, processes),
         *_inspect_clock(clock_offset_seconds),
     ]
     return sorted(found, key=lambda finding: finding.level)
@@ -118,13 +118,19 @@ def _inspect_version(server_version_num: int) -> list[Finding]:
     return [Finding(level="error", what=what, remedy=f"upgrade to {VERSION_MIN} or newer")]
 
 
-def _inspect_connections(facts: Mapping[str, str], needed: int) -> list[Finding]:
+def _inspect_connections(facts: Mapping[str, str], processes: int) -> list[Finding]:
+    """Of one server with so many processes; a deploy that overlaps needs as many again."""
+    needed = connections_needed(processes)
     reserved = ("superuser_reserved_connections", "reserved_connections")
     usable = int(facts.get("max_connections", 10_000)) - sum(int(facts.get(n, 0)) for n in reserved)
     if usable >= needed:
         return []
-    what = f"only {usable} connections are open to roles like ours: one server needs {needed}"
-    return [Finding(level="error", what=what, remedy="raise max_connections to 100")]
+    server = "one server" if processes == 1 else f"one server with {processes} processes"
+    what = f"only {usable} connections are open to roles like ours: {server} needs {needed}"
+    remedy = f"raise max_connections to {max(100, 2 * needed)}"
+    if processes > 1:
+        remedy += ", or run fewer processes (FAIRWAY_SERVER_PROCESSES)"
+    return [Finding(level="error", what=what, remedy=remedy)]
 
 
 def _inspect_clock(offset_seconds: float) -> list[Finding]:
