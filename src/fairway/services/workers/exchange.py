@@ -110,6 +110,10 @@ class Exchange:
             await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
+        if call.offer is not None and call.hello is None:
+            slots = self._dispatcher.sessions.offers.hear(session, call.number, call.offer)
+            if slots != session.slots:
+                self._dispatcher.equip(session, slots)
         news = await self._answer(session, hellos, call.wait_seconds)
         return news if call.hello is None else news._replace(refused_types=session.take_refused())
 
@@ -119,7 +123,7 @@ class Exchange:
         for why, count in call.recycled.items():
             self._metrics.recycled.labels(why).inc(count)
         if call.hello is not None:
-            await self._greet(session, call.hello, [*running, *self._claimed(call)])
+            await self._greet(session, call, call.hello)
             self._lease_reconciler.note_ended(session, running)
         elif running:
             unknown = self._note_running(session, running, is_whole=call.is_whole)
@@ -151,7 +155,8 @@ class Exchange:
             if (one.job, one.epoch) not in named and parse_job_id(one.job) is not None
         ]
 
-    async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+    async def _greet(self, session: Session, call: Call, hello: Hello) -> None:
+        holdings = [*(call.running or ()), *self._claimed(call)]
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
         claims, lapses = self._dispatcher.claims(), self._dispatcher.lapses()
         hellos = session.hellos
@@ -169,7 +174,7 @@ class Exchange:
             raise Unavailable(code="NOT_OWNER")
         slots = self._slots(hello)
         session.beat_every(self._heartbeat_ms(slots))
-        self._dispatcher.equip(session, slots)
+        self._dispatcher.equip(session, self._offered(session, call, slots))
         if self._dispatcher.lapses() != lapses:
             session.doubt()  # a name of its own may have been let go meanwhile: it says them again
 
@@ -185,6 +190,13 @@ class Exchange:
                 types=brought.refused[:NAMES_LOGGED],
             )
         return brought
+
+    def _offered(self, session: Session, call: Call, whole: dict[PoolId, int]) -> dict[PoolId, int]:
+        """All of its slots, unless it serves other owners, too."""
+        if call.offer is None:
+            self._dispatcher.sessions.offers.forget(session.key)
+            return whole
+        return self._dispatcher.sessions.offers.hear(session, call.number, call.offer, whole)
 
     def _slots(self, hello: Hello) -> dict[PoolId, int]:
         """Slots by pool number; those of a pool whose labels the worker lacks do not count."""

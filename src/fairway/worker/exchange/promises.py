@@ -22,7 +22,6 @@ class Promises:
         self._said = self.offer  # the last that went out
         self._under_way: dict[int, dict[str, int]] = {}  # call → what it offers
         self._answered = dict(self.offer if is_known else slots)
-        self._answered_number = 0
         self._in_use: Mapping[str, int] = {}
         self._weights: dict[str, int] = {}
         self._waiting: Mapping[str, int] = {}
@@ -37,13 +36,11 @@ class Promises:
         self._said = self._under_way[number] = self.offer
         return self.offer
 
-    def answered(
-        self, number: int, in_use: Mapping[str, int], waiting: Mapping[str, int]
-    ) -> None:
+    def answered(self, number: int, in_use: Mapping[str, int], waiting: Mapping[str, int]) -> None:
         """The owner heard that call; it counts so many runs, and for so much weight it has none."""
-        if number < self._answered_number or number not in self._under_way:
-            return
-        self._answered_number, self._answered = number, self._under_way[number]
+        if number not in self._under_way:
+            return  # a newer one was answered before it
+        self._answered = self._under_way[number]
         self._under_way = {at: one for at, one in self._under_way.items() if at > number}
         self._in_use, self._waiting = in_use, waiting
         self._weights |= waiting
