@@ -22,7 +22,6 @@ WARM_KEYS_MAX = 1_000
 POOLS_MAX = 1_000
 TYPES_MAX = 10_000
 RECYCLED_MAX = 10_000  # processes that were replaced between two calls
-OWNERS_MAX = 256  # servers that a worker is told of
 SLOTS_MAX = 10_000  # of one session, in all pools together
 UNHEARD_MAX = SLOTS_MAX  # with so many reports that nobody confirmed a worker takes no more jobs
 #: Reports and holdings of one call. A hello names what runs, what ended until no more was taken and

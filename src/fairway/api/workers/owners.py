@@ -43,7 +43,8 @@ async def is_passed_on(relay: Relay, own_url: str, scope: Scope, body: bytes, se
 def _named_owner(scope: Scope) -> str | None:
     if not scope["query_string"]:
         return None
-    return parse_qs(scope["query_string"].decode("latin-1")).get("owner", [None])[0]
+    named = parse_qs(scope["query_string"].decode("latin-1")).get("owner")
+    return named[0] if named else None
 
 
 def offer_of(pools: PoolTable, said: wire.SlotOffer | None) -> Offer | None:

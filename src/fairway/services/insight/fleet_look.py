@@ -67,9 +67,8 @@ class FleetLook:
 
     def _busy(self, session: Session) -> int:
         """Leases that it holds, of other owners, too: it is counted here alone."""
-        return len(session.leases) + sum(
-            self._dispatcher.sessions.offers.elsewhere(session).values()
-        )
+        elsewhere = self._dispatcher.sessions.offers.elsewhere(session)
+        return len(session.leases) + sum(elsewhere.values())
 
     def _spare(self, session: Session) -> SpareWorker:
         since_us = self._idle_since_us.get(session.key, self._now_us)

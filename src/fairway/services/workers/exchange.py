@@ -110,10 +110,7 @@ class Exchange:
             await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
-        if call.offer is not None and call.hello is None:
-            slots = self._dispatcher.sessions.offers.hear(session, call.number, call.offer)
-            if slots != session.slots:
-                self._dispatcher.equip(session, slots)
+        self._hear_offer(session, call)
         news = await self._answer(session, hellos, call.wait_seconds)
         return news if call.hello is None else news._replace(refused_types=session.take_refused())
 
@@ -228,6 +225,14 @@ class Exchange:
         self._lease_reconciler.note_ended(session, holdings)
         self._watchers.notify(shown)
         return self._lease_reconciler.unknown(session, holdings) if is_whole else []
+
+    def _hear_offer(self, session: Session, call: Call) -> None:
+        """It has more slots for this owner than before, or fewer; a hello was heard already."""
+        if call.offer is None or call.hello is not None:
+            return
+        slots = self._dispatcher.sessions.offers.hear(session, call.number, call.offer)
+        if slots != session.slots:
+            self._dispatcher.equip(session, slots)
 
     # -- reports -----------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fairway.core.ids import ShardId, Term
 from fairway.store.leadership import Owner
-from fairway.wire.bounds import OWNERS_MAX
 
+OWNERS_MAX = 256  # that a worker is told of
 URL_CHARACTERS_MAX = 512
 
 

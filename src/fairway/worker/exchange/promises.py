@@ -1,9 +1,9 @@
 """What a worker has promised to each owner that it serves: pure bookkeeping of slots by pool.
 
-An owner may give out as many jobs at once as it was offered. An offer that shrinks counts only when
-the owner has answered a call that says so: until then it may give out by the older one. So a slot is
-taken from one owner first and offered to the next when that is certain. Calls overtake each other;
-owners heed the newest offer by the number of its call, and so is it counted here.
+An owner may give out as many jobs at once as it was offered. An offer that shrinks counts only
+when the owner has answered a call that says so: until then it may give out by the older one. So a
+slot is taken from one owner first and offered to the next when that is certain. Calls overtake each
+other; owners heed the newest offer by the number of its call, and so is it counted here.
 """
 
 from __future__ import annotations
