@@ -22,7 +22,7 @@ class Promises:
         self._said = self.offer  # the last that went out
         self._under_way: dict[int, dict[str, int]] = {}  # call → what it offers
         self._answered = dict(self.offer if is_known else slots)
-        self._in_use: Mapping[str, int] = {}
+        self.in_use: Mapping[str, int] = {}  # as the owner counts
         self._weights: dict[str, int] = {}
         self._waiting: Mapping[str, int] = {}
 
@@ -42,23 +42,23 @@ class Promises:
             return  # a newer one was answered before it
         self._answered = self._under_way[number]
         self._under_way = {at: one for at, one in self._under_way.items() if at > number}
-        self._in_use, self._waiting = in_use, waiting
+        self.in_use, self._waiting = in_use, waiting
         self._weights |= waiting
 
     def lost(self, running: Mapping[str, int]) -> None:
         """No call is under way any more: nothing can come but what is here."""
         self._under_way.clear()
         self.offer = self._said = self._answered = dict.fromkeys(self._slots, 0)
-        self._in_use, self._waiting = running, {}
+        self.in_use, self._waiting = running, {}
 
     def promised(self, pool: str) -> int:
         """The owner may have so many runs here now, or after replies that are on their way."""
         offers = [one[pool] for one in self._under_way.values()]
-        return max(self._answered[pool], self._in_use.get(pool, 0), self.offer[pool], *offers)
+        return max(self._answered[pool], self.in_use.get(pool, 0), self.offer[pool], *offers)
 
     def need(self, pool: str) -> OwnerNeed:
         is_waiting = self._waiting.get(pool, 0) > 0
-        return OwnerNeed(self._in_use.get(pool, 0), is_waiting, max(self._weights.get(pool, 1), 1))
+        return OwnerNeed(self.in_use.get(pool, 0), is_waiting, max(self._weights.get(pool, 1), 1))
 
     def set_offer(self, pool: str, slots: int) -> None:
         self.offer = {**self.offer, pool: slots}
