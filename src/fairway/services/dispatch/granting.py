@@ -78,6 +78,8 @@ class Granting:
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
+            if pool in self._held.unoffered and self._shares[pool].has_work:
+                self._held.there_is_work(pool)
         if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 

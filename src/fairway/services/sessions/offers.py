@@ -32,6 +32,9 @@ class Offers:
     def __init__(self) -> None:
         self._said: dict[str, Offered] = {}
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._said
+
     def forget(self, key: str) -> None:
         self._said.pop(key, None)
 

@@ -32,6 +32,7 @@ from fairway.services.transient_errors import told_if_away
 from fairway.services.workers.failure_reports import receive_failures
 from fairway.services.workers.lease_reconciler import LeaseReconciler
 from fairway.services.workers.lost_leases import lose_in_parts
+from fairway.services.workers.offer_answers import await_work
 from fairway.store import leases
 
 log = logger("exchange")
@@ -372,6 +373,7 @@ class Exchange:
         session.hold_call(poll)
         over = loop.call_later(seconds, _give_up, poll)
         self._dispatcher.hold_open(session)
+        await_work(self._dispatcher, session)
         try:
             await poll
         finally:

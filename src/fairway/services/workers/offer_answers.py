@@ -30,6 +30,16 @@ def answer_to_offer(dispatcher: Dispatcher, key: str) -> OfferAnswer | None:
     return OfferAnswer(in_use, {pool: weight for pool, weight in weights.items() if weight})
 
 
+def await_work(dispatcher: Dispatcher, session: Session) -> None:
+    """A call is held of a worker with several owners: where it offers nothing here just now, it
+    hears of the first work. Of work that waits already it knows."""
+    if session.key not in dispatcher.sessions.offers:
+        return
+    for pool, slots in dispatcher.sessions.offers.slots_of(session).items():
+        if slots > 0 and not session.slots.get(pool) and not _waiting(dispatcher, session, pool):
+            dispatcher.sessions.held.await_work(session, pool)
+
+
 def _waiting(dispatcher: Dispatcher, session: Session, pool: PoolId) -> int:
     standings = dispatcher.share_of(pool)
     if session.tenant is not None:

@@ -30,7 +30,6 @@ log = logger("worker")
 
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
-UNOFFERED_WAIT_MS = 500  # an owner without a slot of ours says so often whether work waits there
 
 
 class Speaking(NamedTuple):
@@ -143,7 +142,7 @@ class Conversation:
             # One call is held open to listen; one that speaks meanwhile, or first, need not wait.
             is_held = self._speaking.readiness.is_ready and (self._must_greet or not self.calls)
             has_offer = self.promises is not None and self.promises.is_news
-            self._call(wait_ms=self._wait_ms if is_held and not has_offer else 0)
+            self._call(wait_ms=self._heartbeat_ms if is_held and not has_offer else 0)
         await self._until_word_or_reply()
         if self._failure is not None:
             await self._recover(self._failure)
@@ -166,19 +165,12 @@ class Conversation:
     def _is_urgent(self) -> bool:
         return self._wants_more or self._must_greet or self._speaking.stopping.is_set()
 
-    @property
-    def _wait_ms(self) -> int:
-        """How long a call that listens is held."""
-        if self.promises is None or all(self.promises.offer.values()):
-            return self._heartbeat_ms
-        return min(UNOFFERED_WAIT_MS, self._heartbeat_ms)
-
     def _listen(self) -> None:
         """While reports gather, leases should find an open door: a call that says nothing."""
         if self._naming.is_due:
-            self._call(wait_ms=self._wait_ms)
+            self._call(wait_ms=self._heartbeat_ms)
             return
-        self._send(self._request(wait_ms=self._wait_ms))
+        self._send(self._request(wait_ms=self._heartbeat_ms))
 
     async def _until_word_or_reply(self) -> None:
         while self.calls and self._failure is None:

@@ -24,7 +24,7 @@ from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
 from fairway.worker.exchange.conversation import Conversation, Listener, Speaking
 from fairway.worker.exchange.lease_ledger import Part
-from fairway.worker.exchange.promises import Promises, review
+from fairway.worker.exchange.promises import Promises, go_round, review
 from fairway.worker.exchange.session import Session
 from fairway.worker.options import WorkerOptions
 
@@ -220,7 +220,6 @@ class Owners:
             one.greet_again()
             if one not in self._tasks:
                 self._begin(one)
-        self._turning.set()
 
     def _part_of(self, job: str) -> Part:
         """Of a shard that nobody owns just now anybody's: its next owner is told again."""
@@ -273,17 +272,17 @@ class Owners:
         promises = [one.promises for one in self.all if one.promises is not None]
         for number in review(self._options.slots, promises, self._turns):
             self.all[number].ask_again()
+        if go_round(self._options.slots, promises):
+            self._turning.set()
 
     async def _turn_slots(self) -> None:
-        """While there are fewer slots than owners, in some pool."""
+        """While work waits at more owners than there are slots."""
         while True:
             await self._turning.wait()
-            if self.are_several and min(self._options.slots.values()) < len(self.all):
-                await pause(TURN_SECONDS)
-                self._turns += 1
-                self._share_out()
-            else:
-                self._turning.clear()
+            await pause(TURN_SECONDS)
+            self._turning.clear()
+            self._turns += 1
+            self._share_out()
 
 
 def _is_address(url: str) -> bool:

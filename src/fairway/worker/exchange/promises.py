@@ -69,11 +69,17 @@ def review(slots: Mapping[str, int], owners: Sequence[Promises], turn: int = 0) 
     return set().union(*(_review_pool(pool, most, owners, turn) for pool, most in slots.items()))
 
 
+def go_round(slots: Mapping[str, int], owners: Sequence[Promises]) -> bool:
+    """Whether work waits at more owners than some pool has slots: then these take turns."""
+    return any(
+        most < sum(one.need(pool).is_waiting for one in owners) for pool, most in slots.items()
+    )
+
+
 def _review_pool(pool: str, most: int, owners: Sequence[Promises], turn: int) -> set[int]:
     needs = [one.need(pool) for one in owners]
     targets = share_slots(most, needs, turn)
-    goes_round = most < len(owners)
-    is_wanted = goes_round or any(need.is_waiting for need in needs)
+    is_wanted = any(need.is_waiting for need in needs)
     soon = set()
     for number, (one, target) in enumerate(zip(owners, targets, strict=True)):
         slack = 0 if needs[number].is_waiting else reserve_of(most) // 2  # less is no haste
@@ -88,6 +94,6 @@ def _review_pool(pool: str, most: int, owners: Sequence[Promises], turn: int) ->
         if wanted > one.offer[pool]:
             one.set_offer(pool, wanted)
             free -= max(wanted - before, 0)
-            if goes_round or needs[number].is_waiting:
+            if needs[number].is_waiting:
                 soon.add(number)
     return soon
