@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
+from msgspec.structs import replace
+
 from fairway.api.http.asgi import Scope, Send
 from fairway.api.relay import Relay
 from fairway.core.errors import Unavailable
@@ -70,16 +72,17 @@ class OwnerWords:
     def told(self, request: wire.ExchangeRequest, reply: wire.ExchangeReply) -> wire.ExchangeReply:
         news = self._owners.news(request.owners)
         if news is not None:
-            reply.owners_version = news.version
-            reply.owners = [
-                wire.OwnerAt(url=url, shards=list(shards)) for url, shards in news.shards.items()
-            ]
-        if request.offer is not None and not reply.resync:
-            self._answer_offer(request.session, reply)
-        return reply
+            shards = news.shards.items()
+            owners = [wire.OwnerAt(url=url, shards=list(owned)) for url, owned in shards]
+            reply = replace(reply, owners=owners, owners_version=news.version)
+        if request.offer is None or reply.resync:
+            return reply
+        return self._with_answer(request.session, reply)
 
-    def _answer_offer(self, session: str, reply: wire.ExchangeReply) -> None:
+    def _with_answer(self, session: str, reply: wire.ExchangeReply) -> wire.ExchangeReply:
         answer, names = answer_to_offer(self._dispatcher, session), self._pools.by_number
-        if answer is not None:
-            reply.in_use = {names[pool].name: used for pool, used in answer.in_use.items()}
-            reply.waiting = {names[pool].name: weight for pool, weight in answer.waiting.items()}
+        if answer is None:
+            return reply
+        in_use = {names[pool].name: used for pool, used in answer.in_use.items()}
+        waiting = {names[pool].name: weight for pool, weight in answer.waiting.items()}
+        return replace(reply, in_use=in_use, waiting=waiting)

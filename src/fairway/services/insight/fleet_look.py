@@ -29,7 +29,7 @@ class FleetLook:
         """At the sessions, once for all pools."""
         serving: dict[PoolId, list[Session]] = {}
         idle: dict[str, int] = {}
-        offers = self._dispatcher.sessions.offers
+        offers = self._dispatcher.offers()
         for session in self._dispatcher.all_sessions():
             if not (_counts(session) and offers.is_counted(session)):
                 continue
@@ -48,7 +48,7 @@ class FleetLook:
         number, waiting = pool.number, look.waiting
         sessions = self._serving.get(number, [])
         jobs, slot_us = waiting.runnable.get(number, 0), waiting.runnable_us.get(number, 0)
-        oldest_ms, offers = look.runnable_age_ms(number), self._dispatcher.sessions.offers
+        oldest_ms, offers = look.runnable_age_ms(number), self._dispatcher.offers()
         if not sessions and look.held(number).no_worker:
             jobs, slot_us = 1, round(pool.estimate_seconds * 1e6)
             oldest_ms = unserved_ms
@@ -67,7 +67,7 @@ class FleetLook:
 
     def _busy(self, session: Session) -> int:
         """Leases that it holds, of other owners, too: it is counted here alone."""
-        elsewhere = self._dispatcher.sessions.offers.elsewhere(session)
+        elsewhere = self._dispatcher.offers().elsewhere(session)
         return len(session.leases) + sum(elsewhere.values())
 
     def _spare(self, session: Session) -> SpareWorker:

@@ -132,8 +132,6 @@ class HeldCalls:
         self._shared: dict[PoolId, dict[Kind, Line]] = {}  # by pool: of workers of all tenants
         self.own: dict[tuple[PoolId, TenantId], dict[Kind, Line]] = {}  # by pool and tenant
         self._stirred: dict[PoolId, set[Line]] = {}  # by pool: own lines to look at again
-        # by pool: those that offer no slot here now, and would if there were work
-        self.unoffered: dict[PoolId, set[Session]] = {}
 
     def hold(self, session: Session) -> None:
         """Its call is held; a call after another that was held still keeps the place of that."""
@@ -142,17 +140,7 @@ class HeldCalls:
             call.turn = next(self._turns)
             call.stand()
 
-    def await_work(self, session: Session, pool: PoolId) -> None:
-        """Its call is answered as soon as there is work of a pool that it offers no slot of."""
-        self.unoffered.setdefault(pool, set()).add(session)
-
-    def there_is_work(self, pool: PoolId) -> None:
-        for session in self.unoffered.pop(pool, ()):
-            session.wake()
-
     def let_go(self, session: Session) -> None:
-        for some in self.unoffered.values():
-            some.discard(session)
         if (call := self._calls.get(session)) is not None:
             call.is_over()
 
@@ -169,7 +157,7 @@ class HeldCalls:
         """It is gone, and stands for nothing any more."""
         if (call := self._calls.pop(session, None)) is None:
             return
-        self.let_go(session)
+        call.is_over()
         session.held = None
         for line in call.lines.values():
             line.members -= 1

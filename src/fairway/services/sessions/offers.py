@@ -31,12 +31,19 @@ class Offers:
 
     def __init__(self) -> None:
         self._said: dict[str, Offered] = {}
+        self.unoffered: dict[PoolId, set[str]] = {}  # pool → who would hear of work there
 
     def __contains__(self, key: str) -> bool:
         return key in self._said
 
     def forget(self, key: str) -> None:
         self._said.pop(key, None)
+        for keys in self.unoffered.values():
+            keys.discard(key)
+
+    def await_work(self, key: str, pool: PoolId) -> None:
+        """Its call is answered as soon as there is work of a pool that it offers no slot of."""
+        self.unoffered.setdefault(pool, set()).add(key)
 
     def hear(
         self, session: Session, number: int, offer: Offer, whole: Mapping[PoolId, int] | None = None

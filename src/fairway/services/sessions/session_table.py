@@ -80,6 +80,12 @@ class SessionTable(dict[str, Session]):
         if self.has(session):
             self.held.hold(session)
 
+    def there_is_work(self, pool: PoolId) -> None:
+        """For those who offer no slot of the pool here and could."""
+        for key in self.offers.unoffered.pop(pool, ()):
+            if (session := self.get(key)) is not None:
+                session.wake()
+
     def forget(self, session: Session) -> None:
         if self.pop(session.key, None) is not None:
             if session.is_claimed:

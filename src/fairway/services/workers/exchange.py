@@ -192,9 +192,9 @@ class Exchange:
     def _offered(self, session: Session, call: Call, whole: dict[PoolId, int]) -> dict[PoolId, int]:
         """All of its slots, unless it serves other owners, too."""
         if call.offer is None:
-            self._dispatcher.sessions.offers.forget(session.key)
+            self._dispatcher.offers().forget(session.key)
             return whole
-        return self._dispatcher.sessions.offers.hear(session, call.number, call.offer, whole)
+        return self._dispatcher.offers().hear(session, call.number, call.offer, whole)
 
     def _slots(self, hello: Hello) -> dict[PoolId, int]:
         """Slots by pool number; those of a pool whose labels the worker lacks do not count."""
@@ -231,7 +231,7 @@ class Exchange:
         """It has more slots for this owner than before, or fewer; a hello was heard already."""
         if call.offer is None or call.hello is not None:
             return
-        slots = self._dispatcher.sessions.offers.hear(session, call.number, call.offer)
+        slots = self._dispatcher.offers().hear(session, call.number, call.offer)
         if slots != session.slots:
             self._dispatcher.equip(session, slots)
 

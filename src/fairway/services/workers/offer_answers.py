@@ -33,11 +33,12 @@ def answer_to_offer(dispatcher: Dispatcher, key: str) -> OfferAnswer | None:
 def await_work(dispatcher: Dispatcher, session: Session) -> None:
     """A call is held of a worker with several owners: where it offers nothing here just now, it
     hears of the first work. Of work that waits already it knows."""
-    if session.key not in dispatcher.sessions.offers:
+    offers = dispatcher.offers()
+    if session.key not in offers:
         return
-    for pool, slots in dispatcher.sessions.offers.slots_of(session).items():
+    for pool, slots in offers.slots_of(session).items():
         if slots > 0 and not session.slots.get(pool) and not _waiting(dispatcher, session, pool):
-            dispatcher.sessions.held.await_work(session, pool)
+            offers.await_work(session.key, pool)
 
 
 def _waiting(dispatcher: Dispatcher, session: Session, pool: PoolId) -> int:

@@ -64,7 +64,7 @@ class WorkerList:
         ]
 
     def _sight(self, session: Session) -> WorkerSight:
-        names, offers = self._dispatcher.pools.by_number, self._dispatcher.sessions.offers
+        names, offers = self._dispatcher.pools.by_number, self._dispatcher.offers()
         running = Counter(session.in_use) + Counter(offers.elsewhere(session))
         silent_seconds = max(self._clock.now_us() - session.seen_us, 0) / 1e6
         return WorkerSight(

@@ -47,7 +47,7 @@ class Speaking(NamedTuple):
     act_on: Callable[[wire.ExchangeReply], int]  # answers how many jobs were begun
 
 
-class Listener(NamedTuple):
+class OwnerPorts(NamedTuple):
     """Whoever holds the conversations together."""
 
     answered: Callable[[Conversation, wire.ExchangeRequest, wire.ExchangeReply], None]
@@ -62,7 +62,7 @@ class Conversation:
         session: Session,
         part: Part,
         speaking: Speaking,
-        listener: Listener,
+        ports: OwnerPorts,
         promises: Promises | None = None,
         url: str = "",
     ) -> None:
@@ -71,7 +71,7 @@ class Conversation:
         self.promises = promises  # None: one owner has all slots
         self.url = url  # of the owner; empty: whoever answers
         self._speaking = speaking
-        self._listener = listener
+        self._ports = ports
         self._ledger = speaking.books.ledger
         keeping = Keeping(
             self._receive,
@@ -188,7 +188,7 @@ class Conversation:
             call.cancel()  # to the same address; the hello that follows says it all again
         self._must_greet = True  # a call given up may have been the hello itself
         self._failure = None
-        self._listener.failed(self)
+        self._ports.failed(self)
         if is_shut_out and error.code != TENANT_SUSPENDED:  # which ends, one day
             raise error
         seconds = self.session.next_pause_seconds()
@@ -250,8 +250,8 @@ class Conversation:
             call=number,
             draining=not self._takes_work,
             recycled=self._speaking.take_recycled(),
-            offer=self._listener.offer(self, number),
-            owners=self._listener.owners_version(),
+            offer=self._ports.offer(self, number),
+            owners=self._ports.owners_version(),
             **said,
         )
 
@@ -269,7 +269,7 @@ class Conversation:
         except FairwayError as error:
             self._unsaid(request, error)
         else:
-            self._listener.answered(self, request, reply)
+            self._ports.answered(self, request, reply)
             if request.hello is not None and not reply.resync:
                 self.reporting.greeted()
                 self._speaking.greeted(reply)

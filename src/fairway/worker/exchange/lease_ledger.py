@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
-from fairway.core.ids import Epoch
+from fairway.core.ids import Epoch, shard_of
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.exchange.large_results import is_heavy
 
@@ -79,30 +79,33 @@ class LeaseLedger:
         self._reported: dict[str, int] = {}  # job → number of its report, while unheard
         self._unheard: dict[int, Report] = {}
         self.whole = Part()  # of a worker with one owner
-        self._part_of: Callable[[str], Part] | None = None  # by job, where there are several
+        self._by_shard: Mapping[int, Part] = {}  # where there are several owners
         self._number = 0
         self._inherited: set[int] = set()  # reports of an earlier life
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
         self._done: dict[str, Epoch] = {}  # job → epoch of a run that was heard of
         self._done_before: dict[str, Epoch] = {}  # the same, of those before them
 
-    def divide(self, part_of: Callable[[str], Part] | None) -> None:
-        """From now on a job's owner is told by this part; None: one is told everything.
+    def divide(self, by_shard: Mapping[int, Part], rest: Part) -> None:
+        """From now on a job's owner is told by its shard's part; of a shard that nobody owns just
+        now `rest` is. Without any, one is told everything.
 
         Reports that nobody has heard of are in no part: the hello that follows brings them along.
         """
-        before, self.whole = {self._part(job) for job in self.running}, Part()
+        before = {self._part(job) for job in self.running}
         progress = [item for part in before for item in part.progress.items()]
         for part in before:
             part.running, part.progress = 0, {}
-        self._part_of = part_of
+        self._by_shard, self.whole = by_shard, rest
         for job in self.running:
             self._part(job).running += 1
         for job, said in progress:
             self._part(job).progress[job] = said
 
     def _part(self, job: str) -> Part:
-        return self.whole if self._part_of is None else self._part_of(job)
+        if not self._by_shard:
+            return self.whole
+        return self._by_shard.get(shard_of(job), self.whole)
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know.
@@ -143,7 +146,7 @@ class LeaseLedger:
         if report.epoch != lease.epoch:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
-        part = self.whole if self._part_of is None else self._part_of(job)
+        part = self._part(job)
         part.running -= 1
         if part.progress and (progress := part.progress.pop(job, None)) is not None:
             part.last_words.append(_holding(lease, progress, ended=True))  # before the report
@@ -265,9 +268,9 @@ class LeaseLedger:
 
     def all_unheard(self, part: Part | None = None) -> Iterable[Report]:
         unheard = self._unheard.values()
-        if self._part_of is None or part is None:
+        if not self._by_shard or part is None:
             return unheard
-        return [report for report in unheard if self._part_of(report.job) is part]
+        return [report for report in unheard if self._part(report.job) is part]
 
     def has_inherited(self, reports: Iterable[Report]) -> bool:
         return bool(self._inherited) and any(one.n in self._inherited for one in reports)

@@ -18,11 +18,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairway.core.errors import FairwayError
-from fairway.core.ids import shard_of
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
-from fairway.worker.exchange.conversation import Conversation, Listener, Speaking
+from fairway.worker.exchange.conversation import Conversation, OwnerPorts, Speaking
 from fairway.worker.exchange.lease_ledger import Part
 from fairway.worker.exchange.promises import Promises, go_round, review
 from fairway.worker.exchange.session import Session
@@ -41,12 +40,11 @@ class Owners:
         self._options = options
         self._speaking = speaking
         self._ledger = speaking.books.ledger
-        self._listener = Listener(
+        self._ports = OwnerPorts(
             self._answered, self._failed, self._offer, lambda: self._known_version
         )
         self._known_version = 0
         self._shards: dict[str, list[int]] = {}  # address of an owner → what it owns
-        self._by_shard: dict[int, Part] = {}
         self._named: list[str] = []  # owners that there were, the newest first
         self._tasks: dict[Conversation, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -130,11 +128,11 @@ class Owners:
 
     def _at_any(self) -> Conversation:
         """With whoever answers: as if there were no other."""
-        self._shards, self._by_shard, self._known_version = {}, {}, 0
-        self._ledger.divide(None)
+        self._shards, self._known_version = {}, 0
+        self._ledger.divide({}, Part())
         urls = dict.fromkeys([*self._options.urls, *filter(self._may_call, self._named)])
         session = Session(list(urls), self._options.api_key, self._options.name)
-        return Conversation(session, self._ledger.whole, self._speaking, self._listener)
+        return Conversation(session, self._ledger.whole, self._speaking, self._ports)
 
     def _with(self, url: str, *, is_known: bool) -> Conversation:
         """With this owner: itself, or by others who pass calls on."""
@@ -142,7 +140,7 @@ class Owners:
         urls += [one for one in self._options.urls if one != url]
         session = Session(urls, self._options.api_key, self._options.name, owner=url)
         promises = Promises(self._options.slots, is_known=is_known)
-        return Conversation(session, Part(), self._speaking, self._listener, promises, url)
+        return Conversation(session, Part(), self._speaking, self._ports, promises, url)
 
     def _may_call(self, url: str) -> bool:
         """Whether the worker's key may go there."""
@@ -212,18 +210,14 @@ class Owners:
             if gone not in kept:
                 self._end(gone)
         self.all, self._shards = kept, shards
-        self._by_shard = {shard: one.part for one in kept for shard in shards[one.url]}
         self._named = list(dict.fromkeys([*shards, *self._named]))[:NAMED_MAX]
-        self._ledger.divide(self._part_of)
+        by_shard = {shard: one.part for one in kept for shard in shards[one.url]}
+        self._ledger.divide(by_shard, kept[0].part)  # whoever owns the rest next is told again
         log.info("serving owners", owners=sorted(shards), shards=sum(map(len, shards.values())))
         for one in kept:
             one.greet_again()
             if one not in self._tasks:
                 self._begin(one)
-
-    def _part_of(self, job: str) -> Part:
-        """Of a shard that nobody owns just now anybody's: its next owner is told again."""
-        return self._by_shard.get(shard_of(job)) or self.all[0].part
 
     def _failed(self, one: Conversation) -> None:
         """A call failed. Others may know whether its server owns anything still."""
