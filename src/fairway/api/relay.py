@@ -106,13 +106,19 @@ class Relay:
         return not (dispatcher.owns_any() if shard is None else dispatcher.owns(shard))
 
     async def pass_on(
-        self, scope: Scope, body: bytes, send: Send, *, shard: ShardId | None
+        self,
+        scope: Scope,
+        body: bytes,
+        send: Send,
+        *,
+        shard: ShardId | None,
+        owner: str | None = None,
     ) -> None:
-        """Let the owner answer this request in our place."""
+        """Let the owner answer this request in our place; or this one of several, by address."""
         if shard is not None and shard >= self._platform.cluster.shard_count:
             raise NotFound("There is no such job.")  # no shard that it could lie in
-        url = self._platform.ownership.owner_url(shard)
-        if url is None or header(scope, RELAYED) is not None:
+        url = self._platform.ownership.owner_url(shard) if owner is None else owner
+        if url is None or header(scope, RELAYED) is not None or not self._is_owner(url, shard):
             raise Unavailable(code="NOT_OWNER")
         tenant = _tenant_of(scope)
         slots = self._staff_slots if tenant is None else self._slots
@@ -132,13 +138,19 @@ class Relay:
         call = asyncio.create_task(request, name="relayed")
         try:
             while not (await asyncio.wait({call}, timeout=OWNER_LOOK_SECONDS))[0]:
-                if self._platform.ownership.owner_url(shard) != url:
+                if not self._is_owner(url, shard):
                     raise Unavailable(code="NOT_OWNER")
             return await call
         except (OSError, TimeoutError) as error:
             raise Unavailable(code="NOT_OWNER") from error
         finally:
             call.cancel()
+
+    def _is_owner(self, url: str, shard: ShardId | None) -> bool:
+        """Whether that server owns this shard now, or any; no other address is ever called."""
+        owners = self._platform.ownership.owners
+        found = owners.values() if shard is None else filter(None, [owners.get(shard)])
+        return any(one.owner_url == url for one in found)
 
     # -- hints -------------------------------------------------------------------------------
 

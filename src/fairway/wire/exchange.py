@@ -85,6 +85,33 @@ class Hello(Struct, kw_only=True, omit_defaults=True):
     ] = []
 
 
+class SlotOffer(Struct, kw_only=True, omit_defaults=True):
+    """What a worker that serves several owners has for this one. No slot is offered to two."""
+
+    slots: Annotated[
+        dict[str, Slots],
+        Meta(max_length=POOLS_MAX),
+        doc("Pool → how many jobs this owner may have running there; of those in the hello."),
+    ]
+    elsewhere: Annotated[
+        dict[str, Slots],
+        Meta(max_length=POOLS_MAX),
+        doc("Pool → how many jobs of other owners it runs, for people and the autoscaler."),
+    ] = {}
+    is_counted: Annotated[
+        bool, doc("Of all its owners, this one counts it among its pools' workers.")
+    ] = True
+
+
+class OwnerAt(Struct, kw_only=True, gc=False):
+    """A server that owns shards, and where it is reached."""
+
+    url: Annotated[str, doc("Its address, as it says itself.")]
+    shards: Annotated[
+        list[int], doc("What it owns; a job's is the three hex digits of its id after the 7.")
+    ]
+
+
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A lease the worker holds. `progress` is any JSON, shown to the tenant as it is.
 
@@ -183,6 +210,14 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
         ),
     ] = {}
     goodbye: Annotated[bool, doc("The process ends: what it still holds is lost at once.")] = False
+    offer: Annotated[
+        SlotOffer | None,
+        doc("Of a worker that serves several owners; without it, all of its slots are this one's."),
+    ] = None
+    owners: Annotated[
+        Annotated[int, Meta(ge=0, le=(1 << 63) - 1)],
+        doc("The `owners_version` that it knows: it is told of newer ones."),
+    ] = 0
 
 
 class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -258,6 +293,18 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
         dict[str, str],
         doc("Of these, those refused for another reason, such as a pool that is not there."),
     ] = {}
+    in_use: Annotated[
+        dict[str, int] | None, doc("To an offer: pool → its slots that this owner counts as used.")
+    ] = None
+    waiting: Annotated[
+        dict[str, int],
+        doc("To an offer: pool → the weight of tenants whose jobs wait for a slot of this worker."),
+    ] = {}
+    owners: Annotated[
+        list[OwnerAt],
+        doc("Who owns which shards, where several servers do and you do not know of it yet."),
+    ] = []
+    owners_version: Annotated[int, doc("Of that list; a newer one has a larger number.")] = 0
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode

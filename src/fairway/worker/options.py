@@ -33,6 +33,7 @@ class WorkerOptions:
     journal: Path | None = None  # the folder; None for no journal
     labels: list[str] = field(default_factory=list)
     warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
+    follows_owners: bool = True  # to addresses that a server named; else calls are passed on
     owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
     on_ready: Callable[[], None] = _tell_nobody  # when a server has taken its hello
 

@@ -28,7 +28,7 @@ from fairway.wire import storage as wire
 from fairway.wire.exchange import Lease
 from fairway.worker.deferrals import Deferrals
 from fairway.worker.exchange.lease_ledger import LeaseLedger
-from fairway.worker.exchange.session import Session, is_refusal
+from fairway.worker.exchange.session import Caller, is_refusal
 from fairway.worker.pipe.pipe import (
     FRAME_BYTES_MAX,
     LARGE_BYTES,
@@ -52,7 +52,7 @@ STORAGE = "object storage"  # the name of the dependency, to whoever looks at ci
 
 class Transfers:
     def __init__(
-        self, session: Session, ledger: LeaseLedger, fleet: Fleet, on_word: Callable[[], None]
+        self, session: Caller, ledger: LeaseLedger, fleet: Fleet, on_word: Callable[[], None]
     ) -> None:
         self._session = session
         self._ledger = ledger

@@ -10,7 +10,7 @@ import msgspec
 
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import check_bounds
-from fairway.api.endpoint import Endpoint, Reply, path
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.asgi import (
     BODY_RESERVATION,
     Receive,
@@ -28,6 +28,7 @@ from fairway.api.relay import Edge
 from fairway.api.type_facts import facts_of
 from fairway.api.workers.follow_ups import FollowUpReader
 from fairway.api.workers.misplaced_types import told, why_misplaced, without
+from fairway.api.workers.owners import OwnerWords, is_passed_on, offer_of
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
@@ -83,6 +84,11 @@ _decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
     keys=("worker",),
     parameters=(
         path("name", "The worker's name, for people. Letters, digits and `_.:-`.", "worker-1"),
+        query(
+            "owner",
+            "Which owner is meant, as its address in `owners`: any server passes the call on.",
+            "",
+        ),
     ),
     body=wire.ExchangeRequest,
     body_example={
@@ -141,6 +147,7 @@ class Exchange:
         self._relay = edge.relay
         self._pools = platform.registry.pools
         self._follow_ups = FollowUpReader(platform.registry)
+        self._owner_words = OwnerWords(platform)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, worker: str
@@ -154,15 +161,8 @@ class Exchange:
         tenant = None if principal.tenant is None else principal.tenant.id
         counted = self._platform.bodies.of_worker(tenant, worker)
         body = await read_body(scope, receive, CALL_BYTES_MAX, BODY_SECONDS_MAX, counted=counted)
-        if self._relay.is_elsewhere(None):
-            try:
-                await self._relay.pass_on(scope, body, send, shard=None)
-                return
-            except Unavailable:
-                if self._relay.is_elsewhere(
-                    None
-                ):  # else this server took over while it waited for the other
-                    raise
+        if await is_passed_on(self._relay, self._platform.settings.url, scope, body, send):
+            return
         request = await self._request(principal, body)
         # of a tenant's own worker nobody looks at the pools
         misplaced = {} if principal.tenant else why_misplaced(request, self._pools.by_name)
@@ -175,7 +175,8 @@ class Exchange:
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         if news and news.leases:
             shed_payloads(news.leases)
-        await send_whole(scope, send, 200, wire.encode(told(reply, misplaced)))
+        reply = self._owner_words.told(request, told(reply, misplaced))
+        await send_whole(scope, send, 200, wire.encode(reply))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         try:
@@ -256,6 +257,7 @@ class Exchange:
             follow_ups=follow_ups,
             only_tenants=principal.only_tenants,
             recycled=request.recycled,
+            offer=offer_of(self._pools, request.offer),
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:

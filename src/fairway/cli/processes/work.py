@@ -92,6 +92,13 @@ class WorkerFlags:
     label: Annotated[
         Several, Parameter(help="What this machine has, such as gpu; some pools ask for labels.")
     ] = None
+    follow: Annotated[
+        bool,
+        Parameter(
+            help="Speak to each server that owns jobs at the address that it gives; without it, to"
+            " all of them through --url."
+        ),
+    ] = True
     warm: Annotated[
         Several,
         Parameter(
@@ -117,6 +124,7 @@ class WorkerFlags:
             owns_process=True,
             labels=self.label or [],
             warm_keys=self.warm or [],
+            follows_owners=self.follow,
         )
 
 

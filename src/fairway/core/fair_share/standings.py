@@ -77,6 +77,15 @@ class ShareStandings:
         return UNCAPPED if cap is None else cap
 
     @property
+    def waiting_weight(self) -> int:
+        """Of all who could be granted something, given the right worker; the free group as one."""
+        return self._competitors.paid.weight
+
+    def is_waiting(self, tenant: TenantId) -> bool:
+        node = self._competitors.nodes.get(tenant)
+        return node is not None and node.eligible
+
+    @property
     def free_waiting(self) -> int:
         """Free tenants with jobs to run."""
         return self._competitors.free.eligible

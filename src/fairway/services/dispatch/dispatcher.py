@@ -42,6 +42,7 @@ from fairway.services.dispatch.restored_leases import RestoredLeases
 from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
 from fairway.services.dispatch.window_feed import WindowFeed
 from fairway.services.failure.failure_policy import FailurePolicy
+from fairway.services.sessions.offers import Offers
 from fairway.services.sessions.session_table import SessionTable
 from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
 from fairway.store.leases import Origin
@@ -441,10 +442,7 @@ class Dispatcher:
 
     def found_session(self, key: str, origin: Origin | None) -> Session:
         """The session of a lease that the store has; `origin` is who opened it, if that is known.
-
-        Who opened one of this name here with another key took a name that was not its own: it is
-        over, and the store's holds.
-        """
+        One of this name that another key opened here is over: the name was not its own."""
         known = self.sessions.get(key)
         if origin is None or known is None:
             return self.sessions.restored(key, origin)
@@ -469,6 +467,10 @@ class Dispatcher:
     def offer_slots(self, session: Session, slots: int) -> None:
         """A hello names so many: those of one tenant's own workers are bounded together."""
         self.sessions.offer_slots(session, slots)
+
+    def offers(self) -> Offers:
+        """What workers that serve several owners have for this one."""
+        return self.sessions.offers
 
     def equip(self, session: Session, slots: dict[PoolId, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
@@ -505,8 +507,7 @@ class Dispatcher:
         self._presence.recount()
 
     def hear_anew(self, types: set[TypeId]) -> None:
-        """These were let go while nobody was seen to run them: whoever does greets again, which
-        counts them and learns their numbers."""
+        """These were let go: whoever runs them greets again, and so they are counted."""
         self._presence.hear_anew(types)
 
     def lapses(self) -> int:

@@ -61,6 +61,7 @@ class Granting:
     ) -> None:
         self._pools = memory.pools
         self._shards = memory.shards
+        self._sessions = memory.sessions
         self._held = memory.sessions.held
         self._leases = memory.leases
         self._backlog = memory.backlog
@@ -81,6 +82,8 @@ class Granting:
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
+            if pool in self._sessions.offers.unoffered and self._shares[pool].has_work:
+                self._sessions.there_is_work(pool)
         if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 

@@ -29,13 +29,14 @@ class FleetLook:
         """At the sessions, once for all pools."""
         serving: dict[PoolId, list[Session]] = {}
         idle: dict[str, int] = {}
+        offers = self._dispatcher.offers()
         for session in self._dispatcher.all_sessions():
-            if not _counts(session):
+            if not (_counts(session) and offers.is_counted(session)):
                 continue
-            if not session.leases:
+            if not self._busy(session):
                 since_us = self._idle_since_us.get(session.key, now_us)
                 idle[session.key] = max(since_us, session.woken_us)
-            for pool, slots in session.slots.items():
+            for pool, slots in offers.slots_of(session).items():
                 if slots > 0:
                     serving.setdefault(pool, []).append(session)
         self._idle_since_us, self._serving, self._now_us = idle, serving, now_us
@@ -47,26 +48,33 @@ class FleetLook:
         number, waiting = pool.number, look.waiting
         sessions = self._serving.get(number, [])
         jobs, slot_us = waiting.runnable.get(number, 0), waiting.runnable_us.get(number, 0)
-        oldest_ms = look.runnable_age_ms(number)
+        oldest_ms, offers = look.runnable_age_ms(number), self._dispatcher.offers()
         if not sessions and look.held(number).no_worker:
             jobs, slot_us = 1, round(pool.estimate_seconds * 1e6)
             oldest_ms = unserved_ms
         return FleetLoad(
             workers=len(sessions),
-            busy_workers=sum(bool(one.leases) for one in sessions),
-            slots=sum(one.slots[number] for one in sessions),
-            busy_slots=sum(one.in_use.get(number, 0) for one in sessions),
+            busy_workers=sum(self._busy(one) > 0 for one in sessions),
+            slots=sum(offers.slots_of(one)[number] for one in sessions),
+            busy_slots=sum(
+                one.in_use.get(number, 0) + offers.elsewhere(one).get(number, 0) for one in sessions
+            ),
             runnable=jobs,
             runnable_ms=slot_us // 1000,
             oldest_ms=oldest_ms,
             spare=told(map(self._spare, without_keepers(sessions))),
         )
 
+    def _busy(self, session: Session) -> int:
+        """Leases that it holds, of other owners, too: it is counted here alone."""
+        elsewhere = self._dispatcher.offers().elsewhere(session)
+        return len(session.leases) + sum(elsewhere.values())
+
     def _spare(self, session: Session) -> SpareWorker:
         since_us = self._idle_since_us.get(session.key, self._now_us)
         return SpareWorker(
             name=session.worker,
-            busy=len(session.leases),
+            busy=self._busy(session),
             idle_ms=max(self._now_us - since_us, 0) // 1000,
             closed=session.is_closed,
         )

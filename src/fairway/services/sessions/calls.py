@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from fairway.core.ids import Epoch, TenantId
 from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import Outcome
+from fairway.services.sessions.offers import Offer
 from fairway.services.sessions.sessions import Hello, Holding
 
 
@@ -48,3 +49,4 @@ class Call(NamedTuple):
     follow_ups: Mapping[int, WantedFollowUps] = {}
     only_tenants: frozenset[TenantId] | None = None  # of a shared worker's key; None: any
     recycled: Mapping[Any, int] = {}  # processes that were replaced, by why
+    offer: Offer | None = None  # of a worker that serves several owners

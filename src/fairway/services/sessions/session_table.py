@@ -15,6 +15,7 @@ from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.sessions.held_calls import HeldCalls
+from fairway.services.sessions.offers import Offers
 from fairway.services.sessions.sessions import Lease, News, Session
 from fairway.store.leases import Origin
 
@@ -40,6 +41,7 @@ class SessionTable(dict[str, Session]):
         self._of_tenants = 0  # of all of them
         self._own_slots = OwnSlots()
         self.headcount = Headcount()
+        self.offers = Offers()
 
     def heard(
         self,
@@ -78,6 +80,12 @@ class SessionTable(dict[str, Session]):
         if self.has(session):
             self.held.hold(session)
 
+    def there_is_work(self, pool: PoolId) -> None:
+        """For those who offer no slot of the pool here and could."""
+        for key in self.offers.unoffered.pop(pool, ()):
+            if (session := self.get(key)) is not None:
+                session.wake()
+
     def forget(self, session: Session) -> None:
         if self.pop(session.key, None) is not None:
             if session.is_claimed:
@@ -85,6 +93,7 @@ class SessionTable(dict[str, Session]):
             self._own_slots.forget(session.key)
         self.held.forget(session)
         self.headcount.forget(session.key)
+        self.offers.forget(session.key)
 
     def _count_tenant(self, tenant: TenantId | None, change: int) -> None:
         if tenant is None:
@@ -138,7 +147,7 @@ class SessionTable(dict[str, Session]):
         return any(
             one.greeted
             and type_id in one.types
-            and one.slots.get(pool, 0) > 0
+            and self.offers.slots_of(one).get(pool, 0) > 0
             and one.may_run(tenant)
             for one in self.values()
         )

@@ -32,6 +32,7 @@ from fairway.services.transient_errors import told_if_away
 from fairway.services.workers.failure_reports import receive_failures
 from fairway.services.workers.lease_reconciler import LeaseReconciler
 from fairway.services.workers.lost_leases import lose_in_parts
+from fairway.services.workers.offer_answers import await_work
 from fairway.store import leases
 
 log = logger("exchange")
@@ -110,6 +111,7 @@ class Exchange:
             await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
+        self._hear_offer(session, call)
         news = await self._answer(session, hellos, call.wait_seconds)
         return news if call.hello is None else news._replace(refused_types=session.take_refused())
 
@@ -119,7 +121,7 @@ class Exchange:
         for why, count in call.recycled.items():
             self._metrics.recycled.labels(why).inc(count)
         if call.hello is not None:
-            await self._greet(session, call.hello, [*running, *self._claimed(call)])
+            await self._greet(session, call, call.hello)
             self._lease_reconciler.note_ended(session, running)
         elif running:
             unknown = self._note_running(session, running, is_whole=call.is_whole)
@@ -151,7 +153,8 @@ class Exchange:
             if (one.job, one.epoch) not in named and parse_job_id(one.job) is not None
         ]
 
-    async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+    async def _greet(self, session: Session, call: Call, hello: Hello) -> None:
+        holdings = [*(call.running or ()), *self._claimed(call)]
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
         claims, lapses = self._dispatcher.claims(), self._dispatcher.lapses()
         hellos = session.hellos
@@ -169,7 +172,7 @@ class Exchange:
             raise Unavailable(code="NOT_OWNER")
         slots = self._slots(hello)
         session.beat_every(self._heartbeat_ms(slots))
-        self._dispatcher.equip(session, slots)
+        self._dispatcher.equip(session, self._offered(session, call, slots))
         if self._dispatcher.lapses() != lapses:
             session.doubt()  # a name of its own may have been let go meanwhile: it says them again
 
@@ -185,6 +188,13 @@ class Exchange:
                 types=brought.refused[:NAMES_LOGGED],
             )
         return brought
+
+    def _offered(self, session: Session, call: Call, whole: dict[PoolId, int]) -> dict[PoolId, int]:
+        """All of its slots, unless it serves other owners, too."""
+        if call.offer is None:
+            self._dispatcher.offers().forget(session.key)
+            return whole
+        return self._dispatcher.offers().hear(session, call.number, call.offer, whole)
 
     def _slots(self, hello: Hello) -> dict[PoolId, int]:
         """Slots by pool number; those of a pool whose labels the worker lacks do not count."""
@@ -216,6 +226,14 @@ class Exchange:
         self._lease_reconciler.note_ended(session, holdings)
         self._watchers.notify(shown)
         return self._lease_reconciler.unknown(session, holdings) if is_whole else []
+
+    def _hear_offer(self, session: Session, call: Call) -> None:
+        """It has more slots for this owner than before, or fewer; a hello was heard already."""
+        if call.offer is None or call.hello is not None:
+            return
+        slots = self._dispatcher.offers().hear(session, call.number, call.offer)
+        if slots != session.slots:
+            self._dispatcher.equip(session, slots)
 
     # -- reports -----------------------------------------------------------------------------
 
@@ -355,6 +373,7 @@ class Exchange:
         session.hold_call(poll)
         over = loop.call_later(seconds, _give_up, poll)
         self._dispatcher.hold_open(session)
+        await_work(self._dispatcher, session)
         try:
             await poll
         finally:

@@ -6,6 +6,7 @@ A session's name is its worker's secret: people tell lives apart by a digest of 
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -63,15 +64,16 @@ class WorkerList:
         ]
 
     def _sight(self, session: Session) -> WorkerSight:
-        names = self._dispatcher.pools.by_number
+        names, offers = self._dispatcher.pools.by_number, self._dispatcher.offers()
+        running = Counter(session.in_use) + Counter(offers.elsewhere(session))
         silent_seconds = max(self._clock.now_us() - session.seen_us, 0) / 1e6
         return WorkerSight(
             session.worker,
             life_of(session.key),
             session.tenant,
             session.build,
-            {names[pool].name: slots for pool, slots in session.slots.items()},
-            {names[pool].name: used for pool, used in session.in_use.items() if used},
+            {names[pool].name: slots for pool, slots in offers.slots_of(session).items()},
+            {names[pool].name: used for pool, used in running.items()},
             session.draining or session.drain_asked,
             silent_seconds,
             is_silent(silent_seconds, session.heartbeat_ms),

@@ -2,19 +2,21 @@
 
 Every lease that was received is *held* until its report is acknowledged. A report is *fresh* until
 it was sent once and *unheard* until its number comes back. The last runs that were heard of are
-remembered: a reply that was overtaken on its way may bring their leases once more.
+remembered: a reply that was overtaken on its way may bring their leases once more. Where a worker
+serves several owners, what is to be said is kept in a part for each, by the shards of the jobs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
-from fairway.core.ids import Epoch
+from fairway.core.ids import Epoch, shard_of
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.exchange.large_results import is_heavy
 
@@ -44,6 +46,23 @@ class Naming:
         return was_due
 
 
+class Part:
+    """What one owner is to be told of the runs of its shards."""
+
+    __slots__ = ("fresh", "heavy", "last_words", "progress", "running")
+
+    def __init__(self) -> None:
+        self.running = 0  # started and not ended
+        self.fresh: list[Report] = []
+        self.heavy: list[Report] = []  # fresh, too, and not for a heartbeat
+        self.progress: dict[str, Raw] = {}
+        self.last_words: list[Holding] = []  # progress of runs that ended without success
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self.fresh or self.progress or self.last_words)
+
+
 class LeaseLedger:
     def __init__(
         self,
@@ -56,18 +75,37 @@ class LeaseLedger:
         self._on_failure = on_failure  # of a run that failed, before it is reported
         self._journaled_pools = frozenset(journaled_pools)
         self._for_journal: list[Report] = []
-        self._last_words: list[Holding] = []  # progress of runs that ended without success
         self.running: dict[str, Lease] = {}  # started and not ended
         self._reported: dict[str, int] = {}  # job → number of its report, while unheard
         self._unheard: dict[int, Report] = {}
-        self._fresh: list[Report] = []
-        self._heavy: list[Report] = []  # fresh, too, and not for a heartbeat
-        self._progress: dict[str, Raw] = {}
+        self.whole = Part()  # of a worker with one owner
+        self._by_shard: Mapping[int, Part] = {}  # where there are several owners
         self._number = 0
         self._inherited: set[int] = set()  # reports of an earlier life
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
         self._done: dict[str, Epoch] = {}  # job → epoch of a run that was heard of
         self._done_before: dict[str, Epoch] = {}  # the same, of those before them
+
+    def divide(self, by_shard: Mapping[int, Part], rest: Part) -> None:
+        """From now on a job's owner is told by its shard's part; of a shard that nobody owns just
+        now `rest` is. Without any, one is told everything.
+
+        Reports that nobody has heard of are in no part: the hello that follows brings them along.
+        """
+        before = {self._part(job) for job in self.running}
+        progress = [item for part in before for item in part.progress.items()]
+        for part in before:
+            part.running, part.progress = 0, {}
+        self._by_shard, self.whole = by_shard, rest
+        for job in self.running:
+            self._part(job).running += 1
+        for job, said in progress:
+            self._part(job).progress[job] = said
+
+    def _part(self, job: str) -> Part:
+        if not self._by_shard:
+            return self.whole
+        return self._by_shard.get(shard_of(job), self.whole)
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know.
@@ -83,6 +121,8 @@ class LeaseLedger:
                 continue
             if lease.traceparent is not None and self._spans is not None:
                 lease = self._spans.begun(lease)
+            if job not in running:
+                self._part(job).running += 1
             running[job] = lease
             new.append(lease)
         return new
@@ -106,8 +146,10 @@ class LeaseLedger:
         if report.epoch != lease.epoch:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
-        if self._progress and (progress := self._progress.pop(job, None)) is not None:
-            self._last_words.append(_holding(lease, progress, ended=True))  # before the report
+        part = self._part(job)
+        part.running -= 1
+        if part.progress and (progress := part.progress.pop(job, None)) is not None:
+            part.last_words.append(_holding(lease, progress, ended=True))  # before the report
         report.n = self._number = self._number + 1
         report.tenant, report.token = lease.tenant, lease.token
         if self._spans is not None:
@@ -116,7 +158,7 @@ class LeaseLedger:
             self._on_failure(lease, report)
         if lease.pool in self._journaled_pools:
             self._for_journal.append(report)
-        self._keep(report)
+        self._keep(report, part)
 
     def inherit(self, reports: Iterable[Report]) -> list[Report]:
         """Take over what an earlier life had still to say; answers it with our own numbers."""
@@ -124,18 +166,18 @@ class LeaseLedger:
         for report in reports:
             self._number += 1
             renumbered.append(msgspec.structs.replace(report, n=self._number))
-            self._keep(renumbered[-1])
+            self._keep(renumbered[-1], self._part(report.job))
             self._inherited.add(self._number)
         return renumbered
 
-    def _keep(self, report: Report) -> None:
+    def _keep(self, report: Report, part: Part) -> None:
         self._unheard[report.n] = report
         self._reported[report.job] = report.n
-        (self._heavy if is_heavy(report) else self._fresh).append(report)
+        (part.heavy if is_heavy(report) else part.fresh).append(report)
 
     def progressed(self, job: str, progress: Raw) -> None:
         if job in self.running:
-            self._progress[job] = progress
+            self._part(job).progress[job] = progress
 
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be sent again."""
@@ -172,6 +214,8 @@ class LeaseLedger:
 
     def _gone(self, jobs: Iterable[str]) -> list[str]:
         gone = [job for job in jobs if self.running.pop(job, None) is not None]
+        for job in gone:
+            self._part(job).running -= 1
         if self._spans is not None:
             self._spans.lost(gone)
         return gone
@@ -181,33 +225,28 @@ class LeaseLedger:
         return len(self._unheard)
 
     @property
-    def fresh_count(self) -> int:
-        return len(self._fresh)
-
-    @property
-    def has_news(self) -> bool:
-        return bool(self._fresh or self._progress or self._last_words)
-
-    @property
     def is_settled(self) -> bool:
         return not self.running and not self._unheard
 
-    def take_fresh(self) -> list[Report]:
-        fresh, self._fresh = self._fresh, []
+    def take_fresh(self, part: Part | None = None) -> list[Report]:
+        part = part or self.whole
+        fresh, part.fresh = part.fresh, []
         return fresh
 
-    def take_heavy(self) -> list[Report]:
-        heavy, self._heavy = self._heavy, []
+    def take_heavy(self, part: Part | None = None) -> list[Report]:
+        part = part or self.whole
+        heavy, part.heavy = part.heavy, []
         return heavy
 
     def take_for_journal(self) -> list[Report]:
         reports, self._for_journal = self._for_journal, []
         return reports
 
-    def take_progress(self) -> list[Holding] | None:
+    def take_progress(self, part: Part | None = None) -> list[Holding] | None:
         """News of progress since the last call, as holdings."""
-        news, self._progress = self._progress, {}
-        found, self._last_words = self._last_words, []
+        part = part or self.whole
+        news, part.progress = part.progress, {}
+        found, part.last_words = part.last_words, []
         found += [
             _holding(self.running[job], progress)
             for job, progress in news.items()
@@ -227,8 +266,11 @@ class LeaseLedger:
     def unheard(self, number: int) -> Report | None:
         return self._unheard.get(number)
 
-    def all_unheard(self) -> Iterable[Report]:
-        return self._unheard.values()
+    def all_unheard(self, part: Part | None = None) -> Iterable[Report]:
+        unheard = self._unheard.values()
+        if not self._by_shard or part is None:
+            return unheard
+        return [report for report in unheard if self._part(report.job) is part]
 
     def has_inherited(self, reports: Iterable[Report]) -> bool:
         return bool(self._inherited) and any(one.n in self._inherited for one in reports)
@@ -242,10 +284,16 @@ class LeaseLedger:
         """Their leases may be what is refused; a report proves its right by itself."""
         self._unnamed.update(report.n for report in reports)
 
-    def take_unheard(self) -> list[Report]:
+    def take_unheard(self, part: Part | None = None) -> list[Report]:
         """All reports not heard of, for a resync."""
-        self._fresh, self._heavy, self._last_words = [], [], []
-        return list(self._unheard.values())
+        said = part or self.whole
+        said.fresh, said.heavy, said.last_words = [], [], []
+        return list(self.all_unheard(part))
+
+    def running_by_pool(self, part: Part) -> Counter[str]:
+        """What runs for one owner, pool by pool."""
+        leases = self.running.values()
+        return Counter(one.pool for one in leases if self._part(one.job) is part)
 
     def everything(self, said: Iterable[Report]) -> list[Holding]:
         """All that is held, for a hello that says these reports.

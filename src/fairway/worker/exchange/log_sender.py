@@ -21,7 +21,7 @@ from fairway.runtime.loops import pause, wait
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.wire.run_logs import CALL_LINES_MAX, RUNS_MAX, KeepLines, RunLines, SaidLine
-from fairway.worker.exchange.session import Session, is_refusal
+from fairway.worker.exchange.session import Caller, is_refusal
 from fairway.worker.pipe.pipe import RunLine
 
 log = logger("worker")
@@ -42,7 +42,7 @@ LAST_WORDS_SECONDS = 2.0  # of a worker that ends
 
 
 class LogSender:
-    def __init__(self, session: Session, running: Mapping[str, Lease]) -> None:
+    def __init__(self, session: Caller, running: Mapping[str, Lease]) -> None:
         self._session = session
         self._running = running
         self._waiting: dict[tuple[str, int], _WaitingRun] = {}  # by job and epoch, oldest first

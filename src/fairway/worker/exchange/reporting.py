@@ -29,7 +29,7 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.bounds import UNHEARD_MAX
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
 from fairway.worker.exchange.large_results import LIGHT_BYTES, request_text, weight_of
-from fairway.worker.exchange.lease_ledger import LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger, Part
 from fairway.worker.exchange.session import NO_ROOM, Session, is_refusal
 from fairway.worker.exchange.unacknowledged_results import UnacknowledgedResults, without_result
 
@@ -57,10 +57,13 @@ class Keeping(NamedTuple):
 
 
 class Reporting:
-    def __init__(self, session: Session, key: str, ledger: LeaseLedger, keeping: Keeping) -> None:
+    def __init__(
+        self, session: Session, key: str, ledger: LeaseLedger, part: Part, keeping: Keeping
+    ) -> None:
         self._session = session
         self._key = key
         self._ledger = ledger
+        self._part = part
         self._keeping = keeping
         self._waiting: deque[Report] = deque()
         self._parts: deque[list[Report]] = deque()  # of calls that were refused or broke
@@ -122,12 +125,13 @@ class Reporting:
         """Until the next hello is answered, nobody may hear."""
         self._is_greeted.clear()
 
-    async def stop(self) -> None:
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """No more is said; answers what ends now."""
         self._is_stopped = True
         tasks = [one for one in (self._task, self._watch) if one is not None]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks
 
     # -- the calls ---------------------------------------------------------------------------
 
@@ -230,7 +234,7 @@ class Reporting:
         while True:
             await pause(LOOK_SECONDS)
             if self._is_greeted.is_set():
-                unheard = self._ledger.all_unheard()
+                unheard = self._ledger.all_unheard(self._part)
                 self._give_up_results(self._held.look(unheard, self._weights, time.monotonic()))
 
     def _give_up_results(self, numbers: list[int]) -> None:

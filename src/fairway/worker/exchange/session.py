@@ -3,11 +3,15 @@
 One exchange at a time is the rule, and a second one when there is something to say while the
 first is held open. A call that fails is followed by another to the next address, after a pause
 that grows; the caller then says hello again and sends all it has not heard of since.
+A worker with several owners has one of these for each.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,12 +29,24 @@ NO_ROOM = "NO_ROOM"  # the code of: not so large a call just now; a smaller one 
 BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
 
 
+class Caller(Protocol):
+    """Whoever reaches a server for errands beside the exchange."""
+
+    async def call(self, method: str, path: str, body: bytes, limit_seconds: float) -> bytes:
+        """The body of a good answer, below the worker's own path."""
+
+
 class Session:
-    def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
+    def __init__(
+        self, urls: Sequence[str], api_key: str, worker: str, owner: str | None = None
+    ) -> None:
+        """`owner` is who is meant, where there are several: other addresses pass calls on to it."""
         headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
         self._clients = [(url, HttpClient(url, headers)) for url in urls]
         self._home = f"/v1/workers/{worker}"
         self._path = f"{self._home}/exchange"
+        if owner is not None:
+            self._path += f"?owner={quote(owner, safe='')}"
         self._failures_in_row = 0
         self._random = random.Random()
 

@@ -1,0 +1,54 @@
+"""Which servers own what, as workers are told: only where there are several, and only what is news.
+
+A list has a number that grows with every change of owners, as terms do; so a worker that speaks
+to several servers is told of a newer one by whoever knows it first, and of an older one by nobody.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from fairway.core.ids import ShardId, Term
+from fairway.store.leadership import Owner
+
+OWNERS_MAX = 256  # that a worker is told of
+URL_CHARACTERS_MAX = 512
+
+
+class ToldOwners(NamedTuple):
+    version: int
+    shards: dict[str, list[ShardId]]  # address → what it owns
+
+
+class OwnerList:
+    def __init__(self, owners: Callable[[], Mapping[ShardId, Owner]]) -> None:
+        self._owners = owners
+        self._seen: Mapping[ShardId, Owner] = {}
+        self._terms: dict[ShardId, Term] = {}  # of shards that nobody owns just now, too
+        self._told = ToldOwners(0, {})
+
+    def news(self, known_version: int) -> ToldOwners | None:
+        """For a worker that knows the list of this number; 0: none."""
+        owners = self._owners()
+        if owners is not self._seen:
+            self._look(owners)
+        told = self._told
+        if told.version <= known_version or not told.shards:
+            return None
+        return told if known_version or len(told.shards) > 1 else None
+
+    def _look(self, owners: Mapping[ShardId, Owner]) -> None:
+        self._seen = owners
+        shards: dict[str, list[ShardId]] = defaultdict(list)
+        for shard, owner in sorted(owners.items()):
+            self._terms[shard] = max(owner.term, self._terms.get(shard, owner.term))
+            if _is_address(owner.owner_url):
+                shards[owner.owner_url].append(shard)
+        kept = dict(sorted(shards.items())[:OWNERS_MAX])
+        self._told = ToldOwners(sum(self._terms.values()), kept)
+
+
+def _is_address(url: str) -> bool:
+    return url.startswith(("http://", "https://")) and len(url) <= URL_CHARACTERS_MAX
