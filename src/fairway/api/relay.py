@@ -22,6 +22,7 @@ from fairway.api.auth import CALLER
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.origin import ORIGIN, SECRET, passing_on
+from fairway.api.passing import Passing
 from fairway.api.peers import Peers, asked_jobs, cluster_lines, encode_runs
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
@@ -58,6 +59,7 @@ KEPT = frozenset(
         b"idempotent-replayed",
         b"ratelimit",
         b"ratelimit-policy",
+        b"fairway-owner",
         b"x-request-id",
     }
 )
@@ -195,6 +197,7 @@ class Edge(NamedTuple):
 
     platform: Platform
     relay: Relay
+    passing: Passing
 
 
 class HotEndpoint:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, ids_from, shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
@@ -27,6 +27,7 @@ from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.doubles import find_doubles, jobs_there, written_before
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission_group import (
     SIZES,
@@ -57,7 +58,7 @@ from fairway.services.submit.submission_group import (
 from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import DISCONNECTED, ID_TAKEN, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
 
 
@@ -100,9 +101,12 @@ class Submissions:
         self.ids, self._on_scheduled, self._hints, self._on_replaced, self._on_events = ports
         self._unique = UniqueIntake(dispatcher)
 
-    def admit(self, tenant: Tenant, count: int) -> None:
-        """Let so many jobs in, or refuse; for those who must write something before `submit`."""
-        self._admission.admit(tenant, count, self._jobs_waiting())
+    def admit(self, tenant: Tenant, count: int, servers: int = 1) -> None:
+        """Let so many jobs in, or refuse; for those who must write something before `submit`.
+
+        By a share of the tenant's limits, where so many `servers` judge each for itself.
+        """
+        self._admission.admit(tenant, count, self._jobs_waiting(), servers)
 
     def look(self, tenant: Tenant, count: int) -> None:
         """Refuse so many jobs if `submit` would, before they cost anything."""
@@ -121,10 +125,12 @@ class Submissions:
         *,
         is_admitted: bool = False,
         whole: WholeKey | None = None,
+        first: JobId | None = None,
     ) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk.
 
         With a key for the `whole`, no job has one of its own, an id, or others to be unique among.
+        `first` is the first of their ids, where another server has made them.
         """
         if not is_admitted:
             self.admit(tenant, len(wanted))
@@ -141,7 +147,8 @@ class Submissions:
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        ids = self.ids.make(shard, len(wanted))
+        count = len(wanted)
+        ids = self.ids.make(shard, count) if first is None else ids_from(first, count)
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
@@ -238,6 +245,8 @@ class Submissions:
             self._fail(group, refusal_of(error), error)
         except Unavailable as error:  # nothing was kept
             self._fail(group, error, None)
+        except ID_TAKEN as error:
+            await self._flush_others(shard, group, error)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
             raise
@@ -245,6 +254,27 @@ class Submissions:
             self._answer(shard, group, written)
         finally:
             self._dispatcher.inserted(ids)
+
+    async def _flush_others(
+        self, shard: ShardId, group: list[Submission], cause: Exception
+    ) -> None:
+        """Some were written by another server, which got no answer from us or gave us none."""
+        try:
+            async with self._database.hot() as connection:
+                doubles = await find_doubles(connection, shard, group)
+        except DISCONNECTED as error:
+            self._fail(group, refusal_of(error), error)
+            return
+        if not doubles:
+            self._fail(group, FairwayError(), cause)
+            return
+        for one in doubles:
+            self._dispatcher.inserted([job.id for job in one.submission.jobs])  # may be read now
+            if not one.submission.verdicts.done():
+                one.submission.verdicts.set_result(one.verdicts)
+            self._announce_read(shard, one.submission)
+        known = {id(one.submission) for one in doubles}
+        await self._flush(shard, [one for one in group if id(one) not in known])
 
     async def _write(self, shard: ShardId, group: list[Submission], seconds: float) -> Written:
         """Write the group, but no job whose key is taken or that is not the only one."""
@@ -280,7 +310,8 @@ class Submissions:
                 for key, claim in claims.items()
                 if key not in taken
             }
-            return written._replace(holders=holders)
+            there = written_before(claims, taken, written.lost) if taken or written.lost else ()
+            return written._replace(holders=holders, there=frozenset(there))
 
     def _answer(self, shard: ShardId, group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []
@@ -293,6 +324,8 @@ class Submissions:
         for submission, verdicts in zip(group, answers, strict=True):
             is_whole = not (submission.claims or submission.unique or submission.whole)
             but = written.superseded
+            if written.there:  # another server wrote them, and told us: they may run by now
+                but = but | jobs_there(submission, written.there)
             fresh += submission.jobs if is_whole else made_by(submission, verdicts, but)
         try:  # workers first: their one reply starts all of these jobs
             self._forget(written.replaced)
@@ -315,6 +348,14 @@ class Submissions:
             self._hints.add(shard, oldest_by_stream(fresh))
         if has_events(group):
             self._on_events(shard)
+
+    def _announce_read(self, shard: ShardId, one: Submission) -> None:
+        """They may run, or have ended: the owner reads those that wait from the store."""
+        firsts = oldest_by_stream(one.jobs)
+        if self._dispatcher.owns(shard):
+            self._dispatcher.hinted(shard, firsts)
+        else:
+            self._hints.add(shard, firsts)
 
     def _forget(self, replaced: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs were cancelled with the commit: they must not start here any more."""

@@ -1,0 +1,139 @@
+"""Submissions from server to server: the messages, and how the owner takes them in.
+
+The server that a tenant spoke to has looked at the key, the body and every job; the owner judges
+the tenant's limits, writes, and tells what became of each. Only servers of the cluster get here
+(`Relay.is_peer`). Jobs of many callers come in one call; what befalls one touches no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fairway.core.backpressure.rate_limit import Quota
+from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import JobId, TenantId, ids_from, shard_for_tenant
+from fairway.runtime.telemetry import logger
+from fairway.services.platform import Platform
+from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
+from fairway.services.transient_errors import may_pass
+from fairway.wire.problems import CODES, error_of
+
+log = logger("passed_jobs")
+
+SUBMIT_PATH = "/internal/submit"
+ENVELOPE_BYTES_MAX = 4 << 20  # around the jobs of a call
+#: The owner has done nothing, and will not: whoever asked it writes by itself.
+NOT_TAKEN = frozenset({"NOT_OWNER", "STOPPING"})
+
+
+class PassedJobs(msgspec.Struct, array_like=True):
+    """What one caller handed in; without jobs it only asks to be let in."""
+
+    tenant: TenantId
+    count: int
+    is_admitted: bool
+    owed: int  # tokens for what was refused elsewhere
+    first: JobId  # the id of its first job; the others follow, unless they have their own
+    whole: WholeKey | None
+    jobs: Sequence[NewJob]
+
+
+class PassedReply(msgspec.Struct, array_like=True):
+    """For each caller: nil, if all is as it was asked; what each job became; or a refusal."""
+
+    items: list[Any]
+    levels: dict[TenantId, int]  # of the tenants' buckets, after all of it
+
+
+encode = msgspec.msgpack.Encoder().encode
+_decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
+decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
+
+
+# -- at the owner ------------------------------------------------------------------------------
+
+
+async def take_passed(platform: Platform, body: bytes) -> bytes:
+    """Take in what another server passes on; what is accepted is on disk."""
+    try:
+        calls = _decode_calls(body)
+    except msgspec.DecodeError as error:  # of another build
+        raise InvalidRequest(str(error)) from None
+    items = await asyncio.gather(*(_taken(platform, call) for call in calls))
+    tenants = map(platform.directory.tenants.get, {call.tenant for call in calls})
+    levels = {one.id: platform.admission.level(one) for one in tenants if one is not None}
+    return encode(PassedReply(items, levels))
+
+
+async def _taken(platform: Platform, call: PassedJobs) -> Any:
+    tenant = platform.directory.tenants.get(call.tenant)
+    shard = shard_for_tenant(call.tenant, platform.cluster.shard_count)
+    if tenant is None or not platform.dispatcher.owns(shard):
+        return _refusal(Unavailable(code="NOT_OWNER"))
+    try:
+        if call.owed:
+            platform.admission.charge_tokens(tenant, call.owed)
+        if not call.jobs:
+            platform.submissions.admit(tenant, call.count)
+            return None
+        return _told(
+            await platform.submissions.submit(
+                tenant,
+                call.jobs,
+                is_admitted=call.is_admitted,
+                whole=call.whole,
+                first=call.first,
+            )
+        )
+    except FairwayError as error:
+        return _refusal(error)
+    except Exception as error:
+        if not may_pass(error):
+            log.exception("passed jobs failed", tenant=call.tenant)
+        return _refusal(Unavailable() if may_pass(error) else FairwayError())
+
+
+def _told(verdicts: Sequence[Verdict]) -> list[Any] | None:
+    for one in verdicts:
+        if isinstance(one, FairwayError) or one.replayed or one.state != "queued":
+            return [_refusal(v) if isinstance(v, FairwayError) else v for v in verdicts]
+    return None
+
+
+def _refusal(error: FairwayError) -> dict[str, Any]:
+    said: dict[str, Any] = {"code": error.code, "detail": error.message}
+    if error.field:
+        said["errors"] = [{"pointer": error.field}]
+    if isinstance(error, LimitReached):
+        said["retry_after_seconds"] = error.retry_after_seconds
+        said["quota"] = error.quota
+    return said
+
+
+# -- at the server that asked ------------------------------------------------------------------
+
+
+def outcome_of(call: PassedJobs, said: Any) -> list[Verdict] | FairwayError:
+    """What the owner said of a call; ValueError, TypeError or LookupError if that is not it."""
+    if said is None:
+        ids = ids_from(call.first, len(call.jobs))
+        pairs = zip(call.jobs, ids, strict=True)
+        return [Accepted(new.id or fresh) for new, fresh in pairs]
+    if isinstance(said, dict):
+        return _error(said)
+    verdicts = [_error(one) if isinstance(one, dict) else Accepted(*one) for one in said]
+    if len(verdicts) != len(call.jobs):
+        raise ValueError("an answer for each job")
+    return verdicts
+
+
+def _error(said: dict[str, Any]) -> FairwayError:
+    status = CODES.get(said["code"], (500, ""))[0]
+    error = error_of({**said, "status": status}, said.get("retry_after_seconds", 1))
+    if isinstance(error, LimitReached) and said.get("quota"):
+        error.quota = Quota(*said["quota"])
+    return error
