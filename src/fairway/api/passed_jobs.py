@@ -8,14 +8,22 @@ the tenant's limits, writes, and tells what became of each. Only servers of the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
 from fairway.core.backpressure.rate_limit import Quota
-from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.core.errors import (
+    FairwayError,
+    InvalidRequest,
+    LimitReached,
+    Refused,
+    Unavailable,
+)
 from fairway.core.ids import JobId, TenantId, ids_from, shard_for_tenant
+from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
@@ -26,6 +34,7 @@ log = logger("passed_jobs")
 
 SUBMIT_PATH = "/internal/submit"
 ENVELOPE_BYTES_MAX = 4 << 20  # around the jobs of a call
+FEW_JOBS = 16  # of a call that is written together with others of its tenant
 #: The owner has done nothing, and will not: whoever asked it writes by itself.
 NOT_TAKEN = frozenset({"NOT_OWNER", "STOPPING"})
 
@@ -63,38 +72,92 @@ async def take_passed(platform: Platform, body: bytes) -> bytes:
         calls = _decode_calls(body)
     except msgspec.DecodeError as error:  # of another build
         raise InvalidRequest(str(error)) from None
-    items = await asyncio.gather(*(_taken(platform, call) for call in calls))
+    items: list[Any] = [None] * len(calls)
+    lots = _lots(calls)
+    takes = [_take(platform, tenant, [calls[n] for n in places]) for tenant, places in lots]
+    answers = [await takes[0]] if len(takes) == 1 else await asyncio.gather(*takes)
+    for (_, places), said in zip(lots, answers, strict=True):
+        for place, item in zip(places, said, strict=True):
+            items[place] = item
     tenants = map(platform.directory.tenants.get, {call.tenant for call in calls})
     levels = {one.id: platform.admission.level(one) for one in tenants if one is not None}
     return encode(PassedReply(items, levels))
 
 
-async def _taken(platform: Platform, call: PassedJobs) -> Any:
-    tenant = platform.directory.tenants.get(call.tenant)
-    shard = shard_for_tenant(call.tenant, platform.cluster.shard_count)
+def _lots(calls: Sequence[PassedJobs]) -> list[tuple[TenantId, list[int]]]:
+    """By tenant, those that may be written as one, for that costs less; each other one alone."""
+    together: dict[TenantId, list[int]] = {}
+    alone: list[tuple[TenantId, list[int]]] = []
+    for place, call in enumerate(calls):
+        if call.jobs and call.whole is None and len(call.jobs) <= FEW_JOBS:
+            together.setdefault(call.tenant, []).append(place)
+        else:
+            alone.append((call.tenant, [place]))
+    return [*together.items(), *alone]
+
+
+async def _take(platform: Platform, of: TenantId, calls: list[PassedJobs]) -> list[Any]:
+    """One answer a call."""
+    tenant = platform.directory.tenants.get(of)
+    shard = shard_for_tenant(of, platform.cluster.shard_count)
     if tenant is None or not platform.dispatcher.owns(shard):
-        return _refusal(Unavailable(code="NOT_OWNER"))
+        return [_refusal(Unavailable(code="NOT_OWNER"))] * len(calls)
+    refused = [_admission(platform, tenant, call) for call in calls]
+    good = [call for call, refusal in zip(calls, refused, strict=True) if refusal is None]
+    try:
+        answers: Iterator[Any] = iter(await _submit(platform, tenant, good))
+    except Refused as error:
+        if len(good) > 1:  # a new name of one of them: nothing was written yet
+            apart = [await _take(platform, of, [_admitted(call)]) for call in good]
+            answers = iter([said for (said,) in apart])
+        else:
+            answers = iter([_refusal(error)])
+    except Exception as error:
+        answers = repeat(_refusal(_unforeseen(error)))
+    return [next(answers) if said is None else said for said in refused]
+
+
+def _admission(platform: Platform, tenant: Tenant, call: PassedJobs) -> dict[str, Any] | None:
+    """Each caller is judged for itself."""
     try:
         if call.owed:
             platform.admission.charge_tokens(tenant, call.owed)
-        if not call.jobs:
+        if not call.is_admitted:
             platform.submissions.admit(tenant, call.count)
-            return None
-        return _told(
-            await platform.submissions.submit(
-                tenant,
-                call.jobs,
-                is_admitted=call.is_admitted,
-                whole=call.whole,
-                first=call.first,
-            )
-        )
     except FairwayError as error:
         return _refusal(error)
-    except Exception as error:
-        if not may_pass(error):
-            log.exception("passed jobs failed", tenant=call.tenant)
-        return _refusal(Unavailable() if may_pass(error) else FairwayError())
+    return None
+
+
+async def _submit(platform: Platform, tenant: Tenant, calls: list[PassedJobs]) -> list[Any]:
+    jobs = [new for call in calls for new in call.jobs]
+    if not jobs:
+        return [None] * len(calls)
+    verdicts = await platform.submissions.submit(
+        tenant,
+        jobs,
+        is_admitted=True,
+        whole=calls[0].whole,
+        ids=[id_ for call in calls for id_ in ids_from(call.first, len(call.jobs))],
+    )
+    told, start = [], 0
+    for call in calls:
+        told.append(_told(verdicts[start : start + len(call.jobs)]))
+        start += len(call.jobs)
+    return told
+
+
+def _admitted(call: PassedJobs) -> PassedJobs:
+    return msgspec.structs.replace(call, is_admitted=True, owed=0)
+
+
+def _unforeseen(error: Exception) -> FairwayError:
+    if isinstance(error, FairwayError):
+        return error
+    if may_pass(error):
+        return Unavailable()
+    log.error("passed jobs failed", error=repr(error))
+    return FairwayError()
 
 
 def _told(verdicts: Sequence[Verdict]) -> list[Any] | None:

@@ -13,7 +13,6 @@ can be asked, limits are judged here, by a share.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -31,7 +30,7 @@ from fairway.api.passed_jobs import (
 from fairway.api.peers import Peers, cluster_lines
 from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
 from fairway.core.job import is_heavy
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
@@ -44,7 +43,7 @@ log = logger("passing")
 
 LINES_MAX = 256  # far more than a cluster has owners
 CALLS_MAX = 2  # under way to an owner, of each weight
-GATHER_SECONDS = 0.002  # where many come at a time
+GATHER_SECONDS = 0.005  # where many come at a time
 MARGIN_SECONDS = 0.5  # for the way, beyond what the owner itself takes at most
 TENANT_PART = 4  # of the jobs that may wait, this part is one tenant's at most
 TOO_LARGE = 413
@@ -59,6 +58,7 @@ class Unanswered(NamedTuple):
     is_open: bool
 
 
+NOT_ASKED = Unanswered(is_open=False)
 Told: TypeAlias = list[Verdict] | FairwayError | Unanswered
 
 
@@ -68,6 +68,26 @@ class Waiting(NamedTuple):
     call: PassedJobs
     told: asyncio.Future[Told]
     payload_bytes: int
+
+
+class WaitingJobs:
+    """How many wait to be sent, in all and of each tenant."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.by_tenant: dict[TenantId, int] = {}
+
+    def add(self, tenant: TenantId, jobs: int) -> None:
+        self.jobs += jobs
+        self.by_tenant[tenant] = self.by_tenant.get(tenant, 0) + jobs
+
+    def remove(self, group: list[Waiting]) -> None:
+        for one in group:
+            tenant, jobs = one.call.tenant, one.call.count
+            self.jobs -= jobs
+            left = self.by_tenant.pop(tenant, 0) - jobs
+            if left > 0:
+                self.by_tenant[tenant] = left
 
 
 SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
@@ -81,8 +101,8 @@ class Passing:
         self._submissions = platform.submissions
         self._shard_count = platform.cluster.shard_count
         self._lines: dict[str, OwnerLine] = {}  # by url
-        self._waiting: Counter[TenantId] = Counter()  # jobs
-        self._all_waiting = 0
+        self._admission = platform.admission
+        self._waiting = WaitingJobs()
         self._waiting_max = platform.settings.submit_waiting_max
 
     def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
@@ -109,7 +129,7 @@ class Passing:
             return self._submissions.submit(tenant, wanted, is_admitted=is_admitted, whole=whole)
         first = self._submissions.ids.make(shard, len(wanted))[0]
         call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
-        return self._passed(tenant, self._owner_of(shard), call)
+        return self._pass_on(tenant, self._ask(tenant, shard, call), call)
 
     async def admit(self, tenant: Tenant, count: int) -> None:
         """As `Submissions.admit`, by whoever judges this tenant."""
@@ -118,7 +138,8 @@ class Passing:
             self._submissions.admit(tenant, count)
             return
         call = PassedJobs(tenant.id, count, False, 0, JobId(""), None, ())
-        told = await self._ask(tenant, self._owner_of(shard), call)
+        asked = self._ask(tenant, shard, call)
+        told = NOT_ASKED if asked is None else await asked
         if isinstance(told, FairwayError):
             raise told
         if isinstance(told, Unanswered):
@@ -136,8 +157,10 @@ class Passing:
         """How many there are, as far as this one has seen: each judges by its share."""
         return max(self._platform.insight.board.servers, 1)
 
-    async def _passed(self, tenant: Tenant, url: str | None, call: PassedJobs) -> list[Verdict]:
-        told = await self._ask(tenant, url, call)
+    async def _pass_on(
+        self, tenant: Tenant, asked: asyncio.Future[Told] | None, call: PassedJobs
+    ) -> list[Verdict]:
+        told = NOT_ASKED if asked is None else await asked
         if isinstance(told, list):
             return told
         if isinstance(told, FairwayError):
@@ -145,37 +168,31 @@ class Passing:
         # What may be on disk is no more refused: its caller would send it again as another.
         if not (call.is_admitted or told.is_open):
             self._submissions.admit(tenant, call.count, self._servers())
+        ids = ids_from(call.first, call.count)
         try:
             return await self._submissions.submit(
-                tenant, call.jobs, is_admitted=True, whole=call.whole, first=call.first
+                tenant, call.jobs, is_admitted=True, whole=call.whole, ids=ids
             )
         except Unavailable:
             if told.is_open:
                 raise not_known() from None
             raise
 
-    async def _ask(self, tenant: Tenant, url: str | None, call: PassedJobs) -> Told:
-        """What the owner says; Unanswered at once when there is none, or it is being left alone."""
+    def _ask(self, tenant: Tenant, shard: ShardId, call: PassedJobs) -> asyncio.Future[Told] | None:
+        """What the owner will say; None when there is none, or it is being left alone."""
+        url = self._owner_of(shard)
         if url is None or (line := self._line(url)).is_resting():
-            return Unanswered(is_open=False)
-        admission, count = self._platform.admission, call.count
+            return None
         if not call.is_admitted:
-            admission.look(tenant, count, self._all_waiting)
-        self._check_room(tenant, count)
-        call.owed = admission.take_owed(tenant.id)
-        self._waiting[tenant.id] += count
-        self._all_waiting += count
-        try:
-            return await line.ask(call)
-        finally:
-            self._all_waiting -= count
-            self._waiting[tenant.id] -= count
-            if not self._waiting[tenant.id]:
-                del self._waiting[tenant.id]
+            self._admission.look(tenant, call.count, self._waiting.jobs)
+        self._check_room(tenant, call.count)
+        call.owed = self._admission.take_owed(tenant.id)
+        self._waiting.add(tenant.id, call.count)
+        return line.ask(call)
 
     def _check_room(self, tenant: Tenant, count: int) -> None:
         """One tenant's jobs leave room for those of others."""
-        waiting = self._waiting.get(tenant.id, 0)
+        waiting = self._waiting.by_tenant.get(tenant.id, 0)
         if waiting and waiting + count > self._waiting_max // TENANT_PART:
             raise Unavailable(
                 "More jobs of yours are on their way to their owner than this server holds; nothing"
@@ -188,14 +205,16 @@ class Passing:
         if line is None:
             if len(self._lines) >= LINES_MAX:  # what waits there is still told
                 del self._lines[next(iter(self._lines))]
-            line = self._lines[url] = OwnerLine(self._platform, self._peers, url)
+            line = self._lines[url] = OwnerLine(self._platform, self._peers, url, self._waiting)
         return line
 
 
 class OwnerLine:
     """What goes to one owner: a batch of thousands does not hold up who sends one job."""
 
-    def __init__(self, platform: Platform, peers: Peers, url: str) -> None:
+    def __init__(self, platform: Platform, peers: Peers, url: str, waiting: WaitingJobs) -> None:
+        self._waiting = waiting
+        self._loop = asyncio.get_running_loop()
         self._platform = platform
         self._peers = peers
         self._url = url
@@ -218,19 +237,20 @@ class OwnerLine:
     def is_resting(self) -> bool:
         return self._health.is_resting(self._clock.now_us())
 
-    async def ask(self, call: PassedJobs) -> Told:
-        told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+    def ask(self, call: PassedJobs) -> asyncio.Future[Told]:
+        told: asyncio.Future[Told] = self._loop.create_future()
         size_bytes = sum([len(new.payload) for new in call.jobs])
         self._lines[is_heavy(call.count, size_bytes)].add(Waiting(call, told, size_bytes))
-        return await told
+        return told
 
     async def _flush(self, group: list[Waiting]) -> None:
         """One call for all of them; whatever happens, each is told."""
+        self._waiting.remove(group)
         group = [one for one in group if not one.told.done()]  # who waits no more is not sent
         rest = Unanswered(is_open=True)
         try:
             if not group or self.is_resting():
-                rest = Unanswered(is_open=False)
+                rest = NOT_ASKED
             else:
                 rest = await self._pass_on(group)
         except BROKEN as error:
@@ -251,7 +271,7 @@ class OwnerLine:
             reply = await client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
         except ConnectionRefusedError as error:
             self._failed(error)
-            return Unanswered(is_open=False)
+            return NOT_ASKED
         if reply.status == TOO_LARGE:
             self._health.answered()
         elif reply.status != 200:
@@ -276,4 +296,4 @@ class OwnerLine:
 def _tell(one: Waiting, told: list[Verdict] | FairwayError) -> None:
     if not one.told.done():
         is_taken = not (isinstance(told, FairwayError) and told.code in NOT_TAKEN)
-        one.told.set_result(told if is_taken else Unanswered(is_open=False))
+        one.told.set_result(told if is_taken else NOT_ASKED)

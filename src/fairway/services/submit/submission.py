@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, ids_from, shard_for_tenant
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
@@ -125,12 +125,12 @@ class Submissions:
         *,
         is_admitted: bool = False,
         whole: WholeKey | None = None,
-        first: JobId | None = None,
+        ids: list[JobId] | None = None,
     ) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk.
 
         With a key for the `whole`, no job has one of its own, an id, or others to be unique among.
-        `first` is the first of their ids, where another server has made them.
+        `ids` are theirs, where another server has made them.
         """
         if not is_admitted:
             self.admit(tenant, len(wanted))
@@ -147,8 +147,7 @@ class Submissions:
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        count = len(wanted)
-        ids = self.ids.make(shard, count) if first is None else ids_from(first, count)
+        ids = ids or self.ids.make(shard, len(wanted))
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
