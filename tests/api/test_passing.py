@@ -29,16 +29,9 @@ ALL_STATES = states_of(State)
 
 @pytest.fixture(scope="module")
 def second(house: House) -> Iterator[House]:
-    with open_house(house.dsn) as other:
+    """A front door: it owns no shard, however many there are."""
+    with open_house(house.dsn, owns_shards=False) as other:
         yield other
-
-
-def tenant_of(owner: House, **terms: object) -> tuple[str, str]:
-    """A tenant whose shard is this server's: its name and its key."""
-    while True:
-        name, key = owner.new_tenant(**terms)
-        if owner.platform.dispatcher.owns(home_of(owner, name)):
-            return name, key
 
 
 def home_of(house: House, name: str) -> ShardId:
@@ -57,7 +50,7 @@ def known_at(server: House, name: str) -> None:
 
 
 async def test_jobs_come_in_anywhere_and_run_at_once(house: House, second: House) -> None:
-    name, key = tenant_of(house)
+    name, key = house.new_tenant()
     known_at(second, name)
     hinted_us = house.platform.dispatcher.hinted_us()
     async with (
@@ -85,7 +78,7 @@ async def test_jobs_come_in_anywhere_and_run_at_once(house: House, second: House
 
 
 async def test_a_key_is_one_key_at_every_server(house: House, second: House) -> None:
-    name, key = tenant_of(house)
+    name, key = house.new_tenant()
     known_at(second, name)
     job, keyed = {"type": "twice"}, {"idempotency-key": "k1"}
     async with second.caller(key) as far, house.caller(key) as near:
@@ -107,7 +100,7 @@ async def test_a_key_is_one_key_at_every_server(house: House, second: House) -> 
 
 async def test_keys_of_a_tenants_own_hold_over_servers(house: House, second: House) -> None:
     """A unique key has one job and a mutex one run, wherever its jobs came in."""
-    name, key = tenant_of(house)
+    name, key = house.new_tenant()
     known_at(second, name)
     async with (
         second.caller(key) as far,
@@ -133,8 +126,8 @@ async def test_keys_of_a_tenants_own_hold_over_servers(house: House, second: Hou
 
 async def test_a_rate_is_one_rate_at_three_servers(house: House, second: House) -> None:
     seconds, rate = 5.0, 20
-    name, key = tenant_of(house, rate_per_second=rate, burst=rate)
-    with open_house(house.dsn) as third:
+    name, key = house.new_tenant(rate_per_second=rate, burst=rate)
+    with open_house(house.dsn, owns_shards=False) as third:
         servers = (house, second, third)
         for server in servers[1:]:
             known_at(server, name)
@@ -173,7 +166,7 @@ async def test_what_both_servers_write_is_there_once(
     house: House, second: House, kind: str
 ) -> None:
     """The owner comes too late: the server that asked has written by itself, with the same ids."""
-    name, key = tenant_of(house)
+    name, key = house.new_tenant()
     known_at(second, name)
     directory = house.platform.directory
     tenant, shard = directory.tenants[directory.id_of(name)], home_of(house, name)

@@ -33,6 +33,7 @@ from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
 from fairway.core.job import is_heavy
 from fairway.core.tenant import Tenant
+from fairway.runtime.plain_http import Reply
 from fairway.runtime.telemetry import logger
 from fairway.services.group_commit import GroupCommit, Sizes
 from fairway.services.platform import Platform
@@ -46,6 +47,7 @@ CALLS_MAX = 2  # under way to an owner, of each weight
 GATHER_SECONDS = 0.005  # where many come at a time
 MARGIN_SECONDS = 0.5  # for the way, beyond what the owner itself takes at most
 TENANT_PART = 4  # of the jobs that may wait, this part is one tenant's at most
+OWNER_LOOK_SECONDS = 0.25
 TOO_LARGE = 413
 OWNER = b"fairway-owner"
 #: No answer, or one that nobody can read.
@@ -264,11 +266,8 @@ class OwnerLine:
         """Answers what those are told of whom the owner said nothing."""
         asked_us = self._clock.now_us()
         self._health.ask(asked_us, round(self._seconds_max * 1e6))
-        client = self._peers.client(self._url, for_staff=True)
-        lines = cluster_lines(self._platform.cluster.secret)
-        body = encode([one.call for one in group])
         try:
-            reply = await client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
+            reply = await self._call(encode([one.call for one in group]))
         except ConnectionRefusedError as error:
             self._failed(error)
             return NOT_ASKED
@@ -285,6 +284,21 @@ class OwnerLine:
         for one, said in zip(group, told.items, strict=True):
             _tell(one, outcome_of(one.call, said))
         return Unanswered(is_open=True)
+
+    async def _call(self, body: bytes) -> Reply:
+        """Its answer; one that hangs is waited for only while it is an owner."""
+        client = self._peers.client(self._url, for_staff=True)
+        lines = cluster_lines(self._platform.cluster.secret)
+        asked = client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
+        call = asyncio.create_task(asked, name="passed")
+        try:
+            while not (await asyncio.wait({call}, timeout=OWNER_LOOK_SECONDS))[0]:
+                owners = self._platform.ownership.owners.values()
+                if all(owner.owner_url != self._url for owner in owners):
+                    raise TimeoutError("it owns nothing any more")
+            return await call
+        finally:
+            call.cancel()
 
     def _failed(self, error: Exception) -> None:
         self._health.failed(self._clock.now_us())
