@@ -181,7 +181,7 @@ async def test_what_both_servers_write_is_there_once(
             return await submit(tenant, call.jobs, is_admitted=True, whole=call.whole, ids=ids)
 
         async def take(platform: Platform) -> bytes:
-            return await take_passed(platform, encode([call, call]))
+            return await take_passed(platform, lambda shard: False, encode([call, call]))
 
         assert [one.id for one in second.inside(write)] == ids
         ran = [await worker.run() for _ in ids]

@@ -67,7 +67,7 @@ class Api:
     def __init__(self, platform: Platform, peers: Peers) -> None:
         self.relay = Relay(platform, peers)
         self._platform = platform
-        edge = Edge(platform, self.relay, Passing(platform, peers))
+        edge = Edge(platform, self.relay, Passing(platform, peers, self.relay.is_elsewhere))
         self._hot = HotPaths(edge)
         self._cold_routes = _ColdRoutes(edge)
         self._outbox = OutboxDoor(platform)
@@ -121,7 +121,9 @@ class Api:
         if path == SUBMIT_PATH:
             bytes_max = self._platform.settings.body_bytes_max + ENVELOPE_BYTES_MAX
             passed = await read_body(scope, receive, bytes_max)
-            await send_bytes(send, 200, await take_passed(self._platform, passed))
+            is_elsewhere = self.relay.is_elsewhere
+            answer = await take_passed(self._platform, is_elsewhere, passed)
+            await send_bytes(send, 200, answer)
             return
         body = await read_body(scope, receive, PEER_BYTES_MAX)
         if path == RUNS_PATH:

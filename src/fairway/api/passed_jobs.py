@@ -8,9 +8,9 @@ the tenant's limits, writes, and tells what became of each. Only servers of the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ from fairway.core.errors import (
     Refused,
     Unavailable,
 )
-from fairway.core.ids import JobId, TenantId, ids_from, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -31,6 +31,9 @@ from fairway.services.transient_errors import may_pass
 from fairway.wire.problems import CODES, error_of
 
 log = logger("passed_jobs")
+
+#: Of the relay: whether another server must answer for this shard.
+IsElsewhere: TypeAlias = Callable[[ShardId], bool]
 
 SUBMIT_PATH = "/internal/submit"
 ENVELOPE_BYTES_MAX = 4 << 20  # around the jobs of a call
@@ -66,7 +69,7 @@ decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 # -- at the owner ------------------------------------------------------------------------------
 
 
-async def take_passed(platform: Platform, body: bytes) -> bytes:
+async def take_passed(platform: Platform, is_elsewhere: IsElsewhere, body: bytes) -> bytes:
     """Take in what another server passes on; what is accepted is on disk."""
     try:
         calls = _decode_calls(body)
@@ -74,7 +77,9 @@ async def take_passed(platform: Platform, body: bytes) -> bytes:
         raise InvalidRequest(str(error)) from None
     items: list[Any] = [None] * len(calls)
     lots = _lots(calls)
-    takes = [_take(platform, tenant, [calls[n] for n in places]) for tenant, places in lots]
+    takes = [
+        _take(platform, is_elsewhere, tenant, [calls[n] for n in places]) for tenant, places in lots
+    ]
     answers = [await takes[0]] if len(takes) == 1 else await asyncio.gather(*takes)
     for (_, places), said in zip(lots, answers, strict=True):
         for place, item in zip(places, said, strict=True):
@@ -96,11 +101,13 @@ def _lots(calls: Sequence[PassedJobs]) -> list[tuple[TenantId, list[int]]]:
     return [*together.items(), *alone]
 
 
-async def _take(platform: Platform, of: TenantId, calls: list[PassedJobs]) -> list[Any]:
+async def _take(
+    platform: Platform, is_elsewhere: IsElsewhere, of: TenantId, calls: list[PassedJobs]
+) -> list[Any]:
     """One answer a call."""
     tenant = platform.directory.tenants.get(of)
     shard = shard_for_tenant(of, platform.cluster.shard_count)
-    if tenant is None or not platform.dispatcher.owns(shard):
+    if tenant is None or is_elsewhere(shard):
         return [_refusal(Unavailable(code="NOT_OWNER"))] * len(calls)
     refused = [_admission(platform, tenant, call) for call in calls]
     good = [call for call, refusal in zip(calls, refused, strict=True) if refusal is None]
@@ -108,7 +115,7 @@ async def _take(platform: Platform, of: TenantId, calls: list[PassedJobs]) -> li
         answers: Iterator[Any] = iter(await _submit(platform, tenant, good))
     except Refused as error:
         if len(good) > 1:  # a new name of one of them: nothing was written yet
-            apart = [await _take(platform, of, [_admitted(call)]) for call in good]
+            apart = [await _take(platform, is_elsewhere, of, [_admitted(call)]) for call in good]
             answers = iter([said for (said,) in apart])
         else:
             answers = iter([_refusal(error)])
@@ -196,7 +203,14 @@ def outcome_of(call: PassedJobs, said: Any) -> list[Verdict] | FairwayError:
 
 def _error(said: dict[str, Any]) -> FairwayError:
     status = CODES.get(said["code"], (500, ""))[0]
-    error = error_of({**said, "status": status}, said.get("retry_after_seconds", 1))
-    if isinstance(error, LimitReached) and said.get("quota"):
-        error.quota = Quota(*said["quota"])
-    return error
+    error = error_of({**said, "status": status})
+    if not isinstance(error, LimitReached):
+        return error
+    quota = said.get("quota")
+    return LimitReached(
+        error.message,
+        code=error.code,
+        field=error.field,
+        retry_after_seconds=said["retry_after_seconds"],
+        quota=Quota(*quota) if quota else None,
+    )

@@ -22,6 +22,7 @@ from fairway.api.http.headers import Header
 from fairway.api.passed_jobs import (
     NOT_TAKEN,
     SUBMIT_PATH,
+    IsElsewhere,
     PassedJobs,
     decode_reply,
     encode,
@@ -96,10 +97,10 @@ SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.paylo
 
 
 class Passing:
-    def __init__(self, platform: Platform, peers: Peers) -> None:
+    def __init__(self, platform: Platform, peers: Peers, is_elsewhere: IsElsewhere) -> None:
         self._platform = platform
         self._peers = peers
-        self._dispatcher = platform.dispatcher
+        self._is_elsewhere = is_elsewhere
         self._submissions = platform.submissions
         self._shard_count = platform.cluster.shard_count
         self._lines: dict[str, OwnerLine] = {}  # by url
@@ -110,7 +111,7 @@ class Passing:
     def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
         """Tells a program which address would have been nearer, if that one answers."""
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        if self._dispatcher.owns(shard) or (url := self._owner_of(shard)) is None:
+        if not self._is_elsewhere(shard) or (url := self._owner_of(shard)) is None:
             return ()
         line = self._lines.get(url)
         if line is None or line.is_resting():
@@ -127,7 +128,7 @@ class Passing:
     ) -> Awaitable[list[Verdict]]:
         """As `Submissions.submit`, wherever the owner is."""
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        if self._dispatcher.owns(shard):
+        if not self._is_elsewhere(shard):
             return self._submissions.submit(tenant, wanted, is_admitted=is_admitted, whole=whole)
         first = self._submissions.ids.make(shard, len(wanted))[0]
         call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
@@ -136,7 +137,7 @@ class Passing:
     async def admit(self, tenant: Tenant, count: int) -> None:
         """As `Submissions.admit`, by whoever judges this tenant."""
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        if self._dispatcher.owns(shard):
+        if not self._is_elsewhere(shard):
             self._submissions.admit(tenant, count)
             return
         call = PassedJobs(tenant.id, count, False, 0, JobId(""), None, ())
@@ -188,7 +189,8 @@ class Passing:
         if not call.is_admitted:
             self._admission.look(tenant, call.count, self._waiting.jobs)
         self._check_room(tenant, call.count)
-        call.owed = self._admission.take_owed(tenant.id)
+        if owed := self._admission.take_owed(tenant.id):
+            call = msgspec.structs.replace(call, owed=owed)
         self._waiting.add(tenant.id, call.count)
         return line.ask(call)
 

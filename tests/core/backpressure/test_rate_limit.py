@@ -140,7 +140,7 @@ def test_a_level_that_was_heard_late_is_never_below_the_bucket(
         asked_us = now_us + pause_us
         now_us = asked_us + way_us
         bucket.take(count, rate, burst, now_us)
-        learned = Bucket.at(bucket.level(rate, burst, now_us), asked_us)
+        learned = Bucket(0, asked_us, bucket.level(rate, burst, now_us))
         later_us = now_us + pause_us
         here = learned.early_us(count, rate, burst, later_us)
         assert here <= bucket.early_us(count, rate, burst, later_us)

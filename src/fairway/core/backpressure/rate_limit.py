@@ -24,16 +24,10 @@ class Quota(NamedTuple):
 class Bucket:
     __slots__ = ("_filled_us", "_parts")
 
-    def __init__(self, burst: int, now_us: int) -> None:
-        self._parts = burst * ONE
+    def __init__(self, burst: int, now_us: int, level: int | None = None) -> None:
+        """Full, or at a `level` in parts of a token."""
+        self._parts = burst * ONE if level is None else level
         self._filled_us = now_us
-
-    @classmethod
-    def at(cls, level: int, now_us: int) -> Bucket:
-        """One that stood at this level then."""
-        bucket = cls(0, now_us)
-        bucket._parts = level
-        return bucket
 
     def level(self, rate_per_second: int, burst: int, now_us: int) -> int:
         """What is in it, in parts of a token; less than nothing when some are owed."""

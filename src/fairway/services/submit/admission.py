@@ -172,7 +172,7 @@ class Admission:
         """
         if as_of_us >= self._learned.get(tenant, as_of_us):
             self._learned[tenant] = as_of_us
-            self._buckets[tenant] = Bucket.at(level, as_of_us)
+            self._buckets[tenant] = Bucket(0, as_of_us, level)
 
     def quota(self, tenant: Tenant) -> Quota:
         return self._bucket(tenant).quota(
