@@ -62,16 +62,17 @@ async def test_an_owner_that_was_frozen_past_its_term_writes_nothing(
         owner.send(signal.SIGSTOP)
         first = await _first_end(house, since=frozen_at, term_above=term, within_seconds=15)
         await asyncio.sleep(max(0.0, 3 - (time.time() - frozen_at)))
-        resumed_at = time.time()
         owner.send(signal.SIGCONT)
         await load.has_accepted(60)  # through both doors: the old owner is a standby now
+        body = {"type": "nap", "pool": "short", "payload": {}}
+        passed = await house.call("POST", "/v1/jobs", url=owner.url, json=body)
+        assert passed.status_code == 202, "the standby accepts nothing"
+        load.accepted.append(passed.json()["id"])
     verdict = await house.check(load.accepted)
     changes = await house.book.changes()
     written = [c for c in changes if c.writer == owner.name and c.before is not None]
     assert all(change.term <= term for change in written), "the old owner wrote in another's term"
     assert max(change.at for change in written) < first.at
-    made = [c for c in changes if c.writer == owner.name and c.before is None]
-    assert any(change.at > resumed_at for change in made), "the standby accepted nothing"
     await _takes_over(house, owner, other)
     figures["take-over from a frozen owner"] = (
         f"first job finished after {first.at - frozen_at:.1f} s; {verdict.jobs} jobs,"

@@ -61,6 +61,7 @@ class TinyServer:
     keys: dict[str, str] = field(default_factory=dict)
     uploads: dict[str, bytes] = field(default_factory=dict)
     moods: deque[Reply | str] = field(default_factory=deque)
+    owner: str = ""  # named in replies to submissions
     streams_full: int = 0  # how many questions for a stream are refused
     stream: list[bytes] = field(default_factory=list)  # what each events connection sends
     batch_max: int = 10_000
@@ -139,6 +140,8 @@ class TinyServer:
         if isinstance(mood, Reply):
             return mood
         reply = await self._work(request)
+        if self.owner:
+            reply.headers["Fairway-Owner"] = self.owner
         if mood == "drop":
             raise Dropped
         if mood == "hold":

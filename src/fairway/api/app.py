@@ -46,6 +46,8 @@ from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
 from fairway.api.operators.process_metrics import METRICS_PATH, ProcessMetrics
 from fairway.api.origin import REQUEST_ID
+from fairway.api.passed_jobs import ENVELOPE_BYTES_MAX, SUBMIT_PATH, take_passed
+from fairway.api.passing import Passing
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
@@ -57,7 +59,7 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH, METRICS_PATH)  # between servers
+INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH, METRICS_PATH, SUBMIT_PATH)  # between servers
 PEER_BYTES_MAX = 4 << 20
 
 
@@ -72,9 +74,10 @@ class Api:
             if group is None
             else ProcessMetrics(platform.metrics, group, peers, platform.cluster.secret)
         )
-        self._hot = HotPaths(Edge(platform, self.relay))
+        edge = Edge(platform, self.relay, Passing(platform, peers, self.relay.is_elsewhere))
+        self._hot = HotPaths(edge)
         source = self._of_processes or health.MetricsText(platform.metrics)
-        self._cold_routes = _ColdRoutes(platform, self.relay, source)
+        self._cold_routes = _ColdRoutes(edge, source)
         self._outbox = OutboxDoor(platform)
         self._socket = EventSocket(platform)
 
@@ -125,6 +128,13 @@ class Api:
         path = scope["path"]
         if not self.relay.is_peer(scope):
             raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
+        if path == SUBMIT_PATH:
+            bytes_max = self._platform.settings.body_bytes_max + ENVELOPE_BYTES_MAX
+            passed = await read_body(scope, receive, bytes_max)
+            is_elsewhere = self.relay.is_elsewhere
+            answer = await take_passed(self._platform, is_elsewhere, passed)
+            await send_bytes(send, 200, answer)
+            return
         body = await read_body(scope, receive, PEER_BYTES_MAX)
         if path == METRICS_PATH:
             await send_bytes(send, 200, self._of_processes.told() if self._of_processes else b"")
@@ -164,13 +174,15 @@ def _route(endpoint: Endpoint) -> Route:
 class _ColdRoutes(Starlette):
     """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
 
-    def __init__(self, platform: Platform, relay: Relay, source: health.MetricsSource) -> None:
+    def __init__(self, edge: Edge, source: health.MetricsSource) -> None:
+        platform = edge.platform
         super().__init__(
             routes=[_route(one) for one in COLD],
             exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
         )
         self.state.platform = platform
-        self.state.relay = relay
+        self.state.relay = edge.relay
+        self.state.passing = edge.passing
         self.state.pages = page_slots()
         self.state.dashboard = load()
         self.state.event_texts = events.Texts(platform.directory)

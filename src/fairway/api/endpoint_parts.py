@@ -133,3 +133,9 @@ RATE_LIMIT_POLICY = ReplyHeader(
     "Your burst (`q`) and the seconds in which it fills (`w`): `q / w` is your rate.",
     '"jobs";q=1000;w=10',
 )
+OWNER = ReplyHeader(
+    "Fairway-Owner",
+    "Another server owns your jobs and has taken these: the next ones get there sooner by this"
+    " address. Follow it only where it names a host that you trust with your key.",
+    "http://10.0.0.2:8700",
+)

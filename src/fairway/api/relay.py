@@ -23,6 +23,7 @@ from fairway.api.auth import CALLER
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.origin import ORIGIN, SECRET, passing_on
+from fairway.api.passing import Passing
 from fairway.api.peers import AskedWorkers, Peers, asked_jobs, cluster_lines, encode_runs
 from fairway.api.worker_views import merged, workers_here
 from fairway.core.backlog.streams import StreamKey
@@ -61,6 +62,7 @@ KEPT = frozenset(
         b"idempotent-replayed",
         b"ratelimit",
         b"ratelimit-policy",
+        b"fairway-owner",
         b"x-request-id",
     }
 )
@@ -230,6 +232,7 @@ class Edge(NamedTuple):
 
     platform: Platform
     relay: Relay
+    passing: Passing
 
 
 class HotEndpoint:

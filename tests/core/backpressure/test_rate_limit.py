@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.backpressure.rate_limit import ONE, Bucket
+from fairway.core.backpressure.rate_limit import ONE, Bucket, share_of
 
 RATES = st.integers(1, 1_000_000)
 BURSTS = st.integers(1, 10_000)
@@ -128,3 +128,26 @@ def test_overdrawing_lets_nobody_have_more_than_its_rate_and_one_call(
         else:
             assert taken * ONE <= burst * ONE + rate * now_us
             taken += count
+
+
+@given(st.integers(1, 50), st.integers(1, 20), CALLS, st.integers(0, 2_000_000))
+def test_a_level_that_was_heard_late_is_never_below_the_bucket(
+    rate: int, burst: int, calls: list[tuple[int, int]], way_us: int
+) -> None:
+    """A server that learned it refuses nothing that has room where the bucket is."""
+    bucket, now_us = Bucket(burst, 0), 0
+    for pause_us, count in calls:
+        asked_us = now_us + pause_us
+        now_us = asked_us + way_us
+        bucket.take(count, rate, burst, now_us)
+        learned = Bucket(0, asked_us, bucket.level(rate, burst, now_us))
+        later_us = now_us + pause_us
+        here = learned.early_us(count, rate, burst, later_us)
+        assert here <= bucket.early_us(count, rate, burst, later_us)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 50))
+def test_shares_are_no_more_than_the_whole_unless_each_gets_one(limit: int, servers: int) -> None:
+    share = share_of(limit, servers)
+    assert share >= 1
+    assert share * servers <= max(limit, servers)

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
 from fairway import App, LimitReached, Unreachable
-from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.addresses import OWNER_SECONDS, Addresses
 
 AWAY = "http://127.0.0.1:1"  # nobody listens there
 BUSY = Reply(503, problem("UNAVAILABLE", 503, "Not now."), {"retry-after": "30"})
@@ -129,3 +130,88 @@ def test_each_is_asked_once_before_any_is_asked_again(count: int, late: list[int
         assert addresses.are_all_tried(tries) is (tries == count)
         assert addresses.rounds(tries) == 1
     assert sorted(asked) == urls
+
+
+GIVEN = "http://a.example:8700,https://b.example,http://127.0.0.1:8700"
+
+
+@pytest.mark.parametrize(
+    ("told", "is_heeded"),
+    [
+        ("http://a.example:9000", True),
+        ("http://a.example", True),
+        ("https://b.example:8443", True),
+        ("http://localhost:8701", True),  # this machine has several names
+        ("http://[::1]:8701", True),
+        ("http://b.example", False),  # the key would go in the clear
+        ("https://a.example", False),
+        ("http://evil.example:8700", False),
+        ("http://a.example.evil.example", False),
+        ("http://a.example@evil.example", False),
+        ("http://evil.example#a.example", False),
+        ("http://a.example:8700/path", False),
+        ("http://a.example:99999", False),
+        ("http://a.example\\@evil.example", False),
+        ("http://a.example:1\r\nx: y", False),
+        ("ftp://a.example", False),
+        ("//a.example", False),
+        ("http://[a.example", False),
+        ("", False),
+        ("http://a.example:1" + "0" * 400, False),
+    ],
+)
+def test_only_hosts_that_were_given_are_heeded(told: str, is_heeded: bool) -> None:
+    addresses = Addresses(GIVEN)
+    addresses.learn(told)
+    assert addresses.current == (told if is_heeded else "http://a.example:8700")
+    assert addresses.is_short_cut(addresses.current) is is_heeded
+
+
+@given(st.text(alphabet="htps:/@.#?\\[]aev1 -", max_size=40))
+def test_whatever_a_reply_names_the_key_goes_to_known_hosts_only(told: str) -> None:
+    addresses = Addresses("http://a.e:8700")
+    addresses.learn(told)
+    assert urlsplit(addresses.current).hostname == "a.e"
+
+
+def test_an_owner_is_forgotten_after_a_while_and_at_the_first_failure() -> None:
+    seconds = [0.0]
+    addresses = Addresses("http://a:1,http://b:1", now=lambda: seconds[0])
+    addresses.learn("http://b:2")
+    addresses.learn(None)  # most replies name nobody
+    assert addresses.current == "http://b:2"
+    seconds[0] += OWNER_SECONDS
+    assert addresses.current == "http://a:1"
+    addresses.learn("http://b:2")
+    addresses.leave("http://b:2")
+    assert addresses.current == "http://a:1"
+    addresses.learn("http://a:1")  # one that was given is left as such
+    addresses.leave("http://a:1")
+    assert addresses.current == "http://b:1"
+
+
+@pytest.mark.parametrize("is_many", [False, True])
+async def test_jobs_go_to_the_owner_until_it_gives_no_answer(
+    server: TinyServer, second: TinyServer, is_many: bool
+) -> None:
+    second.keys, second.jobs = server.keys, server.jobs  # one database behind both
+    server.owner = second.url
+    app = producer(server.url)
+    note = app.jobs["note"]
+
+    async def hand_in() -> None:
+        if is_many:
+            await note.aenqueue_many([note.call("x"), note.call("y")])
+        else:
+            await note.aenqueue("x")
+
+    await hand_in()
+    await hand_in()
+    assert (len(server.requests), len(second.requests)) == (1, 1)
+    second.moods.append("drop")
+    began = time.monotonic()
+    await hand_in()
+    assert (len(server.requests), len(second.requests)) == (2, 2)
+    assert len(server.jobs) == 3 * (1 + is_many), "the lost reply made no double"
+    assert time.monotonic() - began < 5
+    await app.aclose()

@@ -106,7 +106,8 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     flow = flow._replace(jobs=list(map(within, flow.jobs)), callback=last)
     key = idempotency_key(request.scope)
     claim = None if key is None else (key, hashlib.sha256(body).digest())
-    made = await platform.flow_intake.create(tenant, flow, claim)
+    await request.app.state.passing.admit(tenant, flow.job_count)
+    made = await platform.flow_intake.create(tenant, flow, claim, is_admitted=True)
     reply = json_reply(FlowAccepted(id=made.id, jobs=list(made.jobs), callback=made.callback), 202)
     reply.headers["location"] = f"/v1/flows/{made.id}"
     return reply
@@ -151,7 +152,8 @@ async def add_flow_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     within = _tracer(request, platform, tenant)
     jobs = list(map(within, await _jobs(wanted.jobs, platform, tenant)))
     page = FlowPage(wanted.start, jobs, is_last=not wanted.more)
-    ids = await platform.flow_intake.add_page(tenant, flow, page)
+    await request.app.state.passing.admit(tenant, len(jobs))
+    ids = await platform.flow_intake.add_page(tenant, flow, page, is_admitted=True)
     return json_reply(FlowPageAccepted(jobs=list(ids)), 202)
 
 

@@ -46,7 +46,6 @@ from fairway.api.payloads.body_cost import (
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
-from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
 from fairway.core.ids import shard_for_tenant
 from fairway.core.job import JobMarks
@@ -105,6 +104,7 @@ OF_SUBMISSIONS = (
                 parts.PREFERENCE_APPLIED,
                 parts.RATE_LIMIT,
                 parts.RATE_LIMIT_POLICY,
+                parts.OWNER,
             ),
         ),
         Reply(
@@ -141,6 +141,7 @@ class SubmitJob:
     def __init__(self, edge: Edge) -> None:
         platform = self._platform = edge.platform
         self._relay = edge.relay
+        self._passing = edge.passing
         self._registry = platform.registry
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._bodies = platform.bodies.requests
@@ -203,9 +204,11 @@ class SubmitJob:
 
     async def _submit(self, asked_by: tuple[str, Tenant], new: NewJob) -> Accepted:
         if len(new.payload) > self._inline_max or new.upload is not None:
-            (verdict,) = await submit_large(self._platform, asked_by, [new], self._schemas)
+            (verdict,) = await submit_large(
+                self._platform, self._passing, asked_by, [new], self._schemas
+            )
         else:
-            (verdict,) = await self._platform.submissions.submit(asked_by[1], [new])
+            (verdict,) = await self._passing.submit(asked_by[1], [new])
         if isinstance(verdict, FairwayError):
             raise verdict
         return verdict
@@ -239,14 +242,15 @@ class SubmitJob:
             give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
             with self._platform.waiting.slot("waits", tenant.id):
                 sight = await self._result(key_id, tenant, verdict, wait)
-        quota = self._platform.admission.quota(tenant)
+        quota = rate_limit(self._platform.admission.quota(tenant))
+        limits = (*quota, *self._passing.owner_header(tenant))
         if sight is None:
-            await _answer_accepted(scope, send, verdict, quota)
+            await _answer_accepted(scope, send, verdict, limits)
         else:
             view = await views.job_view(sight, self._platform.directory)
             status = 200 if view.finished_at else 202
             waited = (b"preference-applied", f"wait={wait}".encode())
-            headers = [*_headers(verdict), *rate_limit(quota), (b"etag", etag(sight.version))]
+            headers = [*_headers(verdict), *limits, (b"etag", etag(sight.version))]
             await send_bytes(send, status, messages.encode(view), [*headers, waited])
 
     async def _result(
@@ -266,9 +270,11 @@ def look_at(body: bytes) -> None:
         check_carefully(body)
 
 
-async def _answer_accepted(scope: Scope, send: Send, verdict: Accepted, quota: Quota) -> None:
+async def _answer_accepted(
+    scope: Scope, send: Send, verdict: Accepted, limits: tuple[Header, ...]
+) -> None:
     body = b'{"id":"%b","state":"%b"}' % (verdict.id.encode(), verdict.state.encode())
-    await send_whole(scope, send, 202, body, (*_headers(verdict), *rate_limit(quota)))
+    await send_whole(scope, send, 202, body, (*_headers(verdict), *limits))
 
 
 def _headers(verdict: Accepted) -> list[Header]:

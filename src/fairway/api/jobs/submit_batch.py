@@ -97,7 +97,7 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
                 },
             ],
         },
-        headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY),
+        headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY, parts.OWNER),
     ),
     problems=(*OF_SUBMISSIONS, "NOT_OWNER"),
 )
@@ -119,6 +119,7 @@ class SubmitBatch:
     def __init__(self, edge: Edge) -> None:
         platform = self._platform = edge.platform
         self._relay = edge.relay
+        self._passing = edge.passing
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._body_max = platform.settings.body_bytes_max
         self._spans = platform.instruments.spans
@@ -165,7 +166,9 @@ class SubmitBatch:
             for span in spans.values():
                 under_way.enter_context(span)
             if any(len(new.payload) > inline_max or new.upload is not None for new in good):
-                answers = await submit_large(self._platform, asked_by, good, self._schemas)
+                answers = await submit_large(
+                    self._platform, self._passing, asked_by, good, self._schemas
+                )
             else:
                 answers = await self._submit_together(tenant, good, whole)
             for place, span in spans.items():
@@ -181,6 +184,7 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
+        headers += self._passing.owner_header(tenant)
         if (whole or (good and good[0].idempotency_key)) and _all_replayed(answers):
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
@@ -190,7 +194,7 @@ class SubmitBatch:
     ) -> list[Verdict]:
         if not good:
             return []
-        answers = await self._platform.submissions.submit(tenant, good, whole=whole)
+        answers = await self._passing.submit(tenant, good, whole=whole)
         if whole is not None and isinstance(answers[0], FairwayError):
             raise answers[0]  # of the key: none of them was made
         return answers

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
+from fairway.api.passing import Passing
 from fairway.api.payloads.body_cost import is_light
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.payloads.text_checks import look_through
@@ -23,6 +24,7 @@ from fairway.wire.payload import check_carefully, check_payload, is_plain
 
 async def submit_large(
     platform: Platform,
+    passing: Passing,
     asked_by: tuple[str, Tenant],
     jobs: list[NewJob],
     schemas: PayloadSchemas,
@@ -43,7 +45,7 @@ async def submit_large(
             schemas.digest(new.type),
         )
 
-    platform.submissions.admit(tenant, len(jobs))
+    await passing.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
     found = await platform.large_data.payloads.offload_large_payloads(
         tenant.id, jobs, inline_max, look_for
@@ -54,7 +56,7 @@ async def submit_large(
     except Forbidden:
         await platform.large_data.payloads.drop(kept)
         raise
-    verdicts = await platform.submissions.submit(tenant, kept, is_admitted=True) if kept else []
+    verdicts = await passing.submit(tenant, kept, is_admitted=True) if kept else []
     await platform.large_data.payloads.settle(kept, verdicts)
     rest = iter(verdicts)
     return [next(rest) if isinstance(one, NewJob) else one for one in found]

@@ -24,9 +24,15 @@ class Quota(NamedTuple):
 class Bucket:
     __slots__ = ("_filled_us", "_parts")
 
-    def __init__(self, burst: int, now_us: int) -> None:
-        self._parts = burst * ONE
+    def __init__(self, burst: int, now_us: int, level: int | None = None) -> None:
+        """Full, or at a `level` in parts of a token."""
+        self._parts = burst * ONE if level is None else level
         self._filled_us = now_us
+
+    def level(self, rate_per_second: int, burst: int, now_us: int) -> int:
+        """What is in it, in parts of a token; less than nothing when some are owed."""
+        self._fill(rate_per_second, burst, now_us)
+        return self._parts
 
     def take(self, count: int, rate_per_second: int, burst: int, now_us: int) -> int:
         """Take so many tokens: answers 0, or how many microseconds it is too early."""
@@ -75,3 +81,8 @@ class Bucket:
         gained = max(now_us - self._filled_us, 0) * rate_per_second
         self._parts = min(self._parts + gained, burst * ONE)
         self._filled_us = max(now_us, self._filled_us)
+
+
+def share_of(limit: int, servers: int) -> int:
+    """One server's part of a limit that so many judge each for itself; never nothing."""
+    return max(limit // servers, 1) if servers > 1 else limit

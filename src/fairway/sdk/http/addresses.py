@@ -1,12 +1,25 @@
 """The servers of one platform: any of them will do, so a caller goes to the one that answers.
 
 Workers and programs are told them alike, in one text with commas. A server that gives no answer is
-left for the next one at once; the one that answered last stays the first to be asked. Pure: no
-clock, no network. Threads and event loops may share one.
+left for the next one at once; the one that answered last stays the first to be asked. No network.
+Threads and event loops may share one.
+
+A reply may say who owns the caller's jobs (`Fairway-Owner`). Questions go there for a while, until
+it gives no answer. A reply can be forged and the key goes along with a question: so only hosts that
+the program was given count, by the same scheme; whatever names another is not heeded.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+OWNER_HEADER = "fairway-owner"
+OWNER_SECONDS = 60.0  # owners change: then whoever is asked passes on, or says who it is now
+URL_CHARACTERS_MAX = 300
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_URL = "http://127.0.0.1:8700"
 
 
@@ -26,22 +39,51 @@ def _checked(text: str) -> str:
     return url
 
 
+class _Owner(NamedTuple):
+    url: str
+    until: float
+
+
 class Addresses:
     """Which server is asked next."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, now: Callable[[], float] = time.monotonic) -> None:
         self.all = checked_urls(text)
         self._place = 0
+        self._now = now
+        self._hosts = {place for url in self.all if (place := _host_of(url)) is not None}
+        self._owner: _Owner | None = None
 
     @property
     def current(self) -> str:
+        owner = self._owner
+        if owner is not None and self._now() < owner.until:
+            return owner.url
         return self.all[self._place]
+
+    def learn(self, url: str | None) -> None:
+        """A reply named the owner, or none."""
+        if url is not None and len(url) <= URL_CHARACTERS_MAX and self._is_trusted(url):
+            self._owner = _Owner(url.rstrip("/"), self._now() + OWNER_SECONDS)
+
+    def _is_trusted(self, url: str) -> bool:
+        place = _host_of(url)
+        return place is not None and place in self._hosts
 
     def leave(self, url: str) -> None:
         """It gave no answer. Who was there before us has left it already: that is no news."""
-        place = self._place
+        owner, place = self._owner, self._place
+        if owner is not None and owner.url == url:
+            self._owner = None
         if self.all[place] == url:
             self._place = (place + 1) % len(self.all)
+
+    def is_short_cut(self, url: str) -> bool:
+        """Whether it is an owner that a reply named, and none that we were given.
+
+        When it gives no answer, those that we were given have not been asked yet.
+        """
+        return url not in self.all
 
     def are_all_tried(self, tries: int) -> bool:
         """After so many tries in a row, each at another one: the next would be a repeat."""
@@ -53,7 +95,22 @@ class Addresses:
 
     def share_seconds(self, seconds: float) -> float:
         """What one of them may take, so that a silent one leaves time for the others."""
-        return seconds / len(self.all)
+        return seconds / (len(self.all) + (self._owner is not None))
 
     def __str__(self) -> str:
         return " and ".join(self.all)
+
+
+def _host_of(url: str) -> tuple[str, str] | None:
+    """Scheme and host of an address that has no more to it than a port; of this machine, one."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    has_more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme not in ("http", "https") or not host or port == 0 or has_more:
+        return None
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return None
+    return parts.scheme, "localhost" if host in LOOPBACK else host

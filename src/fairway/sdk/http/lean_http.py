@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 
+from fairway.sdk.http.addresses import OWNER_HEADER
 from fairway.sdk.http.http_reply import HttpReply, NotHttp, ReplyParser
 from fairway.sdk.http.transport import (
     CONNECT_SECONDS,
@@ -89,8 +90,15 @@ class Connection(asyncio.Protocol):
 class LeanHttp:
     """The way to one server; connections are opened when needed and kept for the next question."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], named: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        named: str | None = None,
+        on_owner: Callable[[str | None], None] = lambda url: None,
+    ) -> None:
         """`named` is what people are told gave no answer, where it is one of several."""
+        self._on_owner = on_owner  # who owns the caller's jobs, if a reply says so
         parts = urlsplit(url)
         self._named = named or url
         self._host = parts.hostname or "127.0.0.1"
@@ -117,6 +125,7 @@ class LeanHttp:
             ) from error
         if reply.is_error:
             raise_for(reply, question)
+        self._on_owner(reply.headers.get(OWNER_HEADER))
         return reply.content
 
     async def _ask(self, connection: Connection, question: Question) -> HttpReply:

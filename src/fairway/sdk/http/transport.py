@@ -20,7 +20,7 @@ import httpx2
 import msgspec
 
 from fairway.core.errors import Conflict, FairwayError
-from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.addresses import OWNER_HEADER, Addresses
 from fairway.sdk.http.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.http.http_reply import HttpReply
 from fairway.sdk.http.proxies import is_proxied
@@ -183,6 +183,16 @@ class Transport:
 
     async def attempt(self, question: Question, left_seconds: float) -> bytes:
         """One try: the body of a good answer; NotNow when another may bring one."""
+        url = self.addresses.current
+        try:
+            return await self._attempt(question, left_seconds)
+        except NotNow as not_now:
+            is_try = question.tells_repeats or not self.addresses.is_short_cut(url)
+            if is_try or not not_now.is_elsewhere:
+                raise
+        return await self._attempt(question, left_seconds)
+
+    async def _attempt(self, question: Question, left_seconds: float) -> bytes:
         share = self.addresses.share_seconds(self._patience_seconds) + question.wait_seconds
         left_seconds = max(min(left_seconds, share), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
@@ -196,6 +206,7 @@ class Transport:
             )
             if response.is_error:
                 raise_for(response, question)
+            self.addresses.learn(response.headers.get(OWNER_HEADER))
             return response.content
 
     def _client(self) -> httpx2.AsyncClient:

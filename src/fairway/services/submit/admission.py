@@ -1,14 +1,16 @@
 """Lets a tenant's submissions in, or says why not, before anything is written.
 
-Each server keeps its own buckets: a tenant that talks to several gets its rate from each. Refusals
-are counted by code, for the tenant itself to see; nothing is ever refused silently.
+The owner of a tenant's shard judges: its bucket is the one that counts, wherever a job came in.
+Other servers remember how full the owner said it is, and refuse by that what it would refuse, too;
+one that cannot ask it judges by a share of the limits. Refusals are counted by code, for the tenant
+itself to see; nothing is ever refused silently.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from fairway.core.backpressure.rate_limit import Bucket, Quota
+from fairway.core.backpressure.rate_limit import Bucket, Quota, share_of
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
@@ -18,6 +20,7 @@ from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.dispatch.dispatcher import Dispatcher
 
 REFUSED_BYTES_PER_TOKEN = 16 << 10
+LEARNED_US = 10_000_000  # an owner that was not heard of for longer may be another, or we
 DEPTH_RETRY_SECONDS = 5  # a full queue empties by running jobs; how soon nobody knows
 
 
@@ -32,6 +35,8 @@ class Admission:
         self._clock = instruments.clock
         self._metrics = instruments.metrics
         self._buckets: dict[TenantId, Bucket] = {}
+        self._learned: dict[TenantId, int] = {}  # whose bucket is another's, and as of when
+        self._owed: dict[TenantId, int] = {}  # tokens of theirs that the owner has not heard of
         self._refused: dict[TenantId, Counter[str]] = {}
         self._is_closed = False
 
@@ -47,18 +52,24 @@ class Admission:
                 code="STOPPING",
             )
 
-    def admit(self, tenant: Tenant, count: int, waiting: int) -> None:
+    def admit(self, tenant: Tenant, count: int, waiting: int, servers: int = 1) -> None:
         """Take the tokens for so many jobs, or refuse; only what is let in costs tokens.
 
-        `waiting` jobs are on their way to disk here: bounded, so that memory does not grow.
+        `waiting` jobs are on their way to disk here: bounded, so that memory does not grow. Of so
+        many `servers` each judges by a share, while nobody can ask the owner.
         """
         self._check_open()
         self.disk_reserve.check()
         self._check_room(tenant, count, waiting)
         now_us = self._clock.now_us()
-        early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
+        rate, burst = tenant.rate_per_second, tenant.burst
+        if servers > 1:
+            rate, burst = share_of(rate, servers), share_of(burst, servers)
+        early_us = self._bucket(tenant).take(count, rate, burst, now_us)
         if early_us:
             raise self._too_early(tenant, early_us)
+        if tenant.id in self._learned:
+            self._owe(tenant, count)
 
     def admit_follow_ups(self, tenant: Tenant, count: int) -> None:
         """As `admit`, of what a run starts: it has run, and cannot come again with fewer."""
@@ -129,9 +140,39 @@ class Admission:
         """Work that was refused after it was looked at is not free."""
         count = refused_bytes // REFUSED_BYTES_PER_TOKEN
         if count:
-            self._bucket(tenant).charge(
-                count, tenant.rate_per_second, tenant.burst, self._clock.now_us()
-            )
+            self.charge_tokens(tenant, count)
+            self._owe(tenant, count)
+
+    def charge_tokens(self, tenant: Tenant, count: int) -> None:
+        self._bucket(tenant).charge(
+            count, tenant.rate_per_second, tenant.burst, self._clock.now_us()
+        )
+
+    # -- between servers ---------------------------------------------------------------------
+
+    def _owe(self, tenant: Tenant, count: int) -> None:
+        """Tokens taken here from a bucket that is another's: it hears of them."""
+        if self._clock.now_us() - self._learned.get(tenant.id, 0) < LEARNED_US:
+            owed = self._owed.get(tenant.id, 0) + count
+            self._owed[tenant.id] = min(owed, tenant.burst)  # a bucket owes no more
+
+    def take_owed(self, tenant: TenantId) -> int:
+        """The owner is told with the next jobs."""
+        return self._owed.pop(tenant, 0) if self._owed else 0
+
+    def level(self, tenant: Tenant) -> int:
+        """What another server is to `learn` of the bucket here."""
+        rate, burst = tenant.rate_per_second, tenant.burst
+        return self._bucket(tenant).level(rate, burst, self._clock.now_us())
+
+    def learn(self, tenant: TenantId, level: int, as_of_us: int) -> None:
+        """The owner's bucket stood at this level, at that moment or later.
+
+        So it is never fuller than what is remembered: nothing is refused here that has room there.
+        """
+        if as_of_us >= self._learned.get(tenant, as_of_us):
+            self._learned[tenant] = as_of_us
+            self._buckets[tenant] = Bucket(0, as_of_us, level)
 
     def quota(self, tenant: Tenant) -> Quota:
         return self._bucket(tenant).quota(

@@ -53,6 +53,10 @@ class WantedFlow(NamedTuple):
     after: Sequence[JobId] = ()
     is_open: bool = False
 
+    @property
+    def job_count(self) -> int:
+        return len(self.jobs) + (self.callback is not None)
+
     def heard_of(self, tenant: Tenant) -> WantedFlow:
         """The same; marked, if its tenant wants to hear what becomes of its jobs."""
         last = None if self.callback is None else heard_of(tenant, [self.callback])[0]
@@ -104,10 +108,16 @@ class FlowIntake:
         self._shard_count = shard_count
 
     async def create(
-        self, tenant: Tenant, wanted: WantedFlow, key: tuple[str, bytes] | None
+        self,
+        tenant: Tenant,
+        wanted: WantedFlow,
+        key: tuple[str, bytes] | None,
+        *,
+        is_admitted: bool = False,
     ) -> MadeFlow:
         """`key` is an Idempotency-Key and the hash of the body that came with it."""
-        self._submissions.admit(tenant, len(wanted.jobs) + (wanted.callback is not None))
+        if not is_admitted:
+            self._submissions.admit(tenant, wanted.job_count)
         wanted = wanted.heard_of(tenant)
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
@@ -144,9 +154,12 @@ class FlowIntake:
         await store.insert(connection, shard, members)
         return members
 
-    async def add_page(self, tenant: Tenant, flow: str, page: FlowPage) -> list[JobId]:
+    async def add_page(
+        self, tenant: Tenant, flow: str, page: FlowPage, *, is_admitted: bool = False
+    ) -> list[JobId]:
         """More members; with the last page the group is whole."""
-        self._submissions.admit(tenant, len(page.jobs))
+        if not is_admitted:
+            self._submissions.admit(tenant, len(page.jobs))
         page = page._replace(jobs=heard_of(tenant, page.jobs))
         names = [new.type for new in page.jobs]
         types = await self._directory.names.know(tenant.id, names) if names else {}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant, shard_of
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
@@ -27,6 +27,7 @@ from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.doubles import find_doubles, jobs_there, written_before
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission_group import (
     SIZES,
@@ -59,7 +60,7 @@ from fairway.services.submit.submission_group import (
 from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import DISCONNECTED, ID_TAKEN, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
 
 
@@ -102,9 +103,12 @@ class Submissions:
         self.ids, self._on_scheduled, self._hints, self._on_replaced, self._on_events = ports
         self._unique = UniqueIntake(dispatcher)
 
-    def admit(self, tenant: Tenant, count: int) -> None:
-        """Let so many jobs in, or refuse; for those who must write something before `submit`."""
-        self._admission.admit(tenant, count, self._jobs_waiting())
+    def admit(self, tenant: Tenant, count: int, servers: int = 1) -> None:
+        """Let so many jobs in, or refuse; for those who must write something before `submit`.
+
+        By a share of the tenant's limits, where so many `servers` judge each for itself.
+        """
+        self._admission.admit(tenant, count, self._jobs_waiting(), servers)
 
     def look(self, tenant: Tenant, count: int) -> None:
         """Refuse so many jobs if `submit` would, before they cost anything."""
@@ -123,10 +127,12 @@ class Submissions:
         *,
         is_admitted: bool = False,
         whole: WholeKey | None = None,
+        ids: list[JobId] | None = None,
     ) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk.
 
         With a key for the `whole`, no job has one of its own, an id, or others to be unique among.
+        `ids` are theirs, where another server has made them.
         """
         if not is_admitted:
             self.admit(tenant, len(wanted))
@@ -143,7 +149,7 @@ class Submissions:
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        ids = self.ids.make(shard, len(wanted))
+        ids = ids or self.ids.make(shard, len(wanted))
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
@@ -244,6 +250,8 @@ class Submissions:
             self._fail(group, refusal_of(error), error)
         except Unavailable as error:  # nothing was kept
             self._fail(group, error, None)
+        except ID_TAKEN as error:
+            await self._flush_others(shard, group, error)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
             raise
@@ -251,6 +259,27 @@ class Submissions:
             self._answer(shards, group, written)
         finally:
             self._dispatcher.inserted(ids)
+
+    async def _flush_others(
+        self, shard: ShardId | None, group: list[Submission], cause: Exception
+    ) -> None:
+        """Some were written by another server, which got no answer from us or gave us none."""
+        try:
+            async with self._database.hot() as connection:
+                doubles = await find_doubles(connection, group)
+        except DISCONNECTED as error:
+            self._fail(group, refusal_of(error), error)
+            return
+        if not doubles:
+            self._fail(group, FairwayError(), cause)
+            return
+        for one in doubles:
+            self._dispatcher.inserted([job.id for job in one.submission.jobs])  # may be read now
+            if not one.submission.verdicts.done():
+                one.submission.verdicts.set_result(one.verdicts)
+            self._announce_read(one.submission)
+        known = {id(one.submission) for one in doubles}
+        await self._flush(shard, [one for one in group if id(one) not in known])
 
     async def _write(
         self, shard: ShardId | None, group: list[Submission], seconds: float
@@ -288,7 +317,8 @@ class Submissions:
                 for key, claim in claims.items()
                 if key not in taken
             }
-            return written._replace(holders=holders)
+            there = written_before(claims, taken, written.lost) if taken or written.lost else ()
+            return written._replace(holders=holders, there=frozenset(there))
 
     def _answer(self, shards: set[ShardId], group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []
@@ -301,6 +331,8 @@ class Submissions:
         for submission, verdicts in zip(group, answers, strict=True):
             is_whole = not (submission.claims or submission.unique or submission.whole)
             but = written.superseded
+            if written.there:  # another server wrote them, and told us: they may run by now
+                but = but | jobs_there(submission, written.there)
             fresh += submission.jobs if is_whole else made_by(submission, verdicts, but)
         try:  # workers first: their one reply starts all of these jobs
             self._forget(written.replaced)
@@ -328,6 +360,14 @@ class Submissions:
         self._dispatcher.arrived(shards - foreign, fresh)
         for shard in shards_of([item for item in group if has_events([item])]):
             self._on_events(shard)
+
+    def _announce_read(self, one: Submission) -> None:
+        """They may run, or have ended: the owner reads those that wait from the store."""
+        firsts, shard = oldest_by_stream(one.jobs), shard_of(one.jobs[0].id)
+        if self._dispatcher.owns(shard):
+            self._dispatcher.hinted(shard, firsts)
+        else:
+            self._hints.add(shard, firsts)
 
     def _forget(self, replaced: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs were cancelled with the commit: they must not start here any more."""

@@ -87,6 +87,7 @@ class Written(NamedTuple):
     lost: dict[JobId, Lost]  # jobs that were not the only one, and were not written
     replaced: Sequence[tuple[JobId, StreamKey]] = ()  # waited, and are cancelled
     superseded: frozenset[JobId] = frozenset()  # of these jobs; cancelled by others of them
+    there: frozenset[JobId] = frozenset()  # whose claims another server has made, with these ids
 
 
 SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
@@ -263,7 +264,7 @@ def _told(verdict: Accepted, wish: UniqueWish | None, written: Written) -> Verdi
     if verdict.id in written.superseded:
         return verdict._replace(state="cancelled")
     lost = written.lost.get(verdict.id)
-    if lost is None:
+    if lost is None or lost.holder == verdict.id:  # itself: another server wrote it before us
         return verdict
     if lost.holder is None:
         return Unavailable(code="NOT_OWNER")

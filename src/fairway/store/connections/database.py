@@ -391,3 +391,6 @@ DISCONNECTED = (
     StoreAway,
     OSError,  # cut off, refused, too slow (`TimeoutError`), no such socket, a broken TLS
 )
+
+#: A row with this key is there already; nothing of the statement was kept.
+ID_TAKEN = (asyncpg.UniqueViolationError,)

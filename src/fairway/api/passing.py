@@ -1,0 +1,315 @@
+"""Submissions for the owner of a shard: passed on with those of everybody who came at that moment.
+
+Any server takes jobs in; the owner of the tenant's shard judges its limits and writes them, so each
+job costs what it costs with one server. While a call to an owner is under way, what comes gathers
+for the next: bounded in jobs and bytes a call, in jobs that wait in all and for each tenant.
+
+An owner that gives no answer is left alone for a while (`PeerHealth`), and the jobs are written
+here as they would be without it: under the ids that it was given, so that whoever is second finds
+them there (`services/submit/doubles.py`). Nothing is accepted before it is on disk. Where no owner
+can be asked, limits are judged here, by a share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from fairway.api.http.headers import Header
+from fairway.api.passed_jobs import (
+    NOT_TAKEN,
+    SUBMIT_PATH,
+    IsElsewhere,
+    PassedJobs,
+    decode_reply,
+    encode,
+    outcome_of,
+)
+from fairway.api.peers import Peers, cluster_lines
+from fairway.core.backpressure.peer_health import PeerHealth
+from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
+from fairway.core.job import is_heavy
+from fairway.core.tenant import Tenant
+from fairway.runtime.plain_http import Reply
+from fairway.runtime.telemetry import logger
+from fairway.services.group_commit import GroupCommit, Sizes
+from fairway.services.platform import Platform
+from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey
+from fairway.services.transient_errors import not_known
+
+log = logger("passing")
+
+LINES_MAX = 256  # far more than a cluster has owners
+CALLS_MAX = 2  # under way to an owner, of each weight
+GATHER_SECONDS = 0.005  # where many come at a time
+MARGIN_SECONDS = 0.5  # for the way, beyond what the owner itself takes at most
+TENANT_PART = 4  # of the jobs that may wait, this part is one tenant's at most
+OWNER_LOOK_SECONDS = 0.25
+TOO_LARGE = 413
+OWNER = b"fairway-owner"
+#: No answer, or one that nobody can read.
+BROKEN = (OSError, TimeoutError, msgspec.DecodeError, LookupError, TypeError, ValueError)
+
+
+class Unanswered(NamedTuple):
+    """The owner did not take a call; it may have written it, if the call went out."""
+
+    is_open: bool
+
+
+NOT_ASKED = Unanswered(is_open=False)
+Told: TypeAlias = list[Verdict] | FairwayError | Unanswered
+
+
+class Waiting(NamedTuple):
+    """One caller's jobs on their way."""
+
+    call: PassedJobs
+    told: asyncio.Future[Told]
+    payload_bytes: int
+
+
+class WaitingJobs:
+    """How many wait to be sent, in all and of each tenant."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.by_tenant: dict[TenantId, int] = {}
+
+    def add(self, tenant: TenantId, jobs: int) -> None:
+        self.jobs += jobs
+        self.by_tenant[tenant] = self.by_tenant.get(tenant, 0) + jobs
+
+    def remove(self, group: list[Waiting]) -> None:
+        for one in group:
+            tenant, jobs = one.call.tenant, one.call.count
+            self.jobs -= jobs
+            left = self.by_tenant.pop(tenant, 0) - jobs
+            if left > 0:
+                self.by_tenant[tenant] = left
+
+
+SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
+
+
+class Passing:
+    def __init__(self, platform: Platform, peers: Peers, is_elsewhere: IsElsewhere) -> None:
+        self._platform = platform
+        self._peers = peers
+        self._is_elsewhere = is_elsewhere
+        self._submissions = platform.submissions
+        self._shard_count = platform.cluster.shard_count
+        self._lines: dict[str, OwnerLine] = {}  # by url
+        self._admission = platform.admission
+        self._waiting = WaitingJobs()
+        self._waiting_max = platform.settings.submit_waiting_max
+
+    def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
+        """Tells a program which address would have been nearer, if that one answers."""
+        shard = shard_for_tenant(tenant.id, self._shard_count)
+        if not self._is_elsewhere(shard) or (url := self._owner_of(shard)) is None:
+            return ()
+        line = self._lines.get(url)
+        if line is None or line.is_resting():
+            return ()
+        return ((OWNER, url.encode("latin-1", "replace")),)
+
+    def submit(
+        self,
+        tenant: Tenant,
+        wanted: Sequence[NewJob],
+        *,
+        is_admitted: bool = False,
+        whole: WholeKey | None = None,
+    ) -> Awaitable[list[Verdict]]:
+        """As `Submissions.submit`, wherever the owner is."""
+        shard = shard_for_tenant(tenant.id, self._shard_count)
+        if not self._is_elsewhere(shard):
+            return self._submissions.submit(tenant, wanted, is_admitted=is_admitted, whole=whole)
+        first = self._submissions.ids.make(shard, len(wanted))[0]
+        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
+        return self._pass_on(tenant, self._ask(tenant, shard, call), call)
+
+    async def admit(self, tenant: Tenant, count: int) -> None:
+        """As `Submissions.admit`, by whoever judges this tenant."""
+        shard = shard_for_tenant(tenant.id, self._shard_count)
+        if not self._is_elsewhere(shard):
+            self._submissions.admit(tenant, count)
+            return
+        call = PassedJobs(tenant.id, count, False, 0, JobId(""), None, ())
+        asked = self._ask(tenant, shard, call)
+        told = NOT_ASKED if asked is None else await asked
+        if isinstance(told, FairwayError):
+            raise told
+        if isinstance(told, Unanswered):
+            self._submissions.admit(tenant, count, self._servers())
+
+    def _owner_of(self, shard: ShardId) -> str | None:
+        """Where another server is that owns it; None: nobody knows of one."""
+        ownership = self._platform.ownership
+        owner = ownership.owners.get(shard)
+        if owner is None or owner.owner == ownership.server_name:
+            return None
+        return owner.owner_url or None
+
+    def _servers(self) -> int:
+        """How many there are, as far as this one has seen: each judges by its share."""
+        return max(self._platform.insight.board.servers, 1)
+
+    async def _pass_on(
+        self, tenant: Tenant, asked: asyncio.Future[Told] | None, call: PassedJobs
+    ) -> list[Verdict]:
+        told = NOT_ASKED if asked is None else await asked
+        if isinstance(told, list):
+            return told
+        if isinstance(told, FairwayError):
+            raise told
+        # What may be on disk is no more refused: its caller would send it again as another.
+        if not (call.is_admitted or told.is_open):
+            self._submissions.admit(tenant, call.count, self._servers())
+        ids = ids_from(call.first, call.count)
+        try:
+            return await self._submissions.submit(
+                tenant, call.jobs, is_admitted=True, whole=call.whole, ids=ids
+            )
+        except Unavailable:
+            if told.is_open:
+                raise not_known() from None
+            raise
+
+    def _ask(self, tenant: Tenant, shard: ShardId, call: PassedJobs) -> asyncio.Future[Told] | None:
+        """What the owner will say; None when there is none, or it is being left alone."""
+        url = self._owner_of(shard)
+        if url is None or (line := self._line(url)).is_resting():
+            return None
+        if not call.is_admitted:
+            self._admission.look(tenant, call.count, self._waiting.jobs)
+        self._check_room(tenant, call.count)
+        if owed := self._admission.take_owed(tenant.id):
+            call = msgspec.structs.replace(call, owed=owed)
+        self._waiting.add(tenant.id, call.count)
+        return line.ask(call)
+
+    def _check_room(self, tenant: Tenant, count: int) -> None:
+        """One tenant's jobs leave room for those of others."""
+        waiting = self._waiting.by_tenant.get(tenant.id, 0)
+        if waiting and waiting + count > self._waiting_max // TENANT_PART:
+            raise Unavailable(
+                "More jobs of yours are on their way to their owner than this server holds; nothing"
+                " of this was accepted. Send it again shortly.",
+                code="OVERLOADED",
+            )
+
+    def _line(self, url: str) -> OwnerLine:
+        line = self._lines.get(url)
+        if line is None:
+            if len(self._lines) >= LINES_MAX:  # what waits there is still told
+                del self._lines[next(iter(self._lines))]
+            line = self._lines[url] = OwnerLine(self._platform, self._peers, url, self._waiting)
+        return line
+
+
+class OwnerLine:
+    """What goes to one owner: a batch of thousands does not hold up who sends one job."""
+
+    def __init__(self, platform: Platform, peers: Peers, url: str, waiting: WaitingJobs) -> None:
+        self._waiting = waiting
+        self._loop = asyncio.get_running_loop()
+        self._platform = platform
+        self._peers = peers
+        self._url = url
+        self._health = PeerHealth()
+        self._clock = platform.clock
+        self._seconds_max = platform.settings.store_wait_seconds + MARGIN_SECONDS
+        self._lines = [self._commit(heavy=False), self._commit(heavy=True)]
+
+    def _commit(self, *, heavy: bool) -> GroupCommit[Waiting]:
+        return GroupCommit(
+            "passed",
+            self._flush,
+            instruments=self._platform.instruments,
+            sizes=SIZES,
+            writes_max=CALLS_MAX,
+            linger_seconds=GATHER_SECONDS,
+            linger_counts="jobs" if heavy else "items",
+        )
+
+    def is_resting(self) -> bool:
+        return self._health.is_resting(self._clock.now_us())
+
+    def ask(self, call: PassedJobs) -> asyncio.Future[Told]:
+        told: asyncio.Future[Told] = self._loop.create_future()
+        size_bytes = sum([len(new.payload) for new in call.jobs])
+        self._lines[is_heavy(call.count, size_bytes)].add(Waiting(call, told, size_bytes))
+        return told
+
+    async def _flush(self, group: list[Waiting]) -> None:
+        """One call for all of them; whatever happens, each is told."""
+        self._waiting.remove(group)
+        group = [one for one in group if not one.told.done()]  # who waits no more is not sent
+        rest = Unanswered(is_open=True)
+        try:
+            if not group or self.is_resting():
+                rest = NOT_ASKED
+            else:
+                rest = await self._pass_on(group)
+        except BROKEN as error:
+            self._failed(error)
+        finally:
+            for one in group:
+                if not one.told.done():
+                    one.told.set_result(rest)
+
+    async def _pass_on(self, group: list[Waiting]) -> Unanswered:
+        """Answers what those are told of whom the owner said nothing."""
+        asked_us = self._clock.now_us()
+        self._health.ask(asked_us, round(self._seconds_max * 1e6))
+        try:
+            reply = await self._call(encode([one.call for one in group]))
+        except ConnectionRefusedError as error:
+            self._failed(error)
+            return NOT_ASKED
+        if reply.status == TOO_LARGE:
+            self._health.answered()
+        elif reply.status != 200:
+            self._failed(OSError(f"HTTP {reply.status}"))
+        if reply.status != 200:  # it was not read: of another build, or too large
+            return Unanswered(is_open=reply.status >= 500)
+        told = decode_reply(reply.body)
+        self._health.answered()
+        for tenant, level in told.levels.items():
+            self._platform.admission.learn(tenant, level, asked_us)
+        for one, said in zip(group, told.items, strict=True):
+            _tell(one, outcome_of(one.call, said))
+        return Unanswered(is_open=True)
+
+    async def _call(self, body: bytes) -> Reply:
+        """Its answer; one that hangs is waited for only while it is an owner."""
+        client = self._peers.client(self._url, for_staff=True)
+        lines = cluster_lines(self._platform.cluster.secret)
+        asked = client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
+        call = asyncio.create_task(asked, name="passed")
+        try:
+            while not (await asyncio.wait({call}, timeout=OWNER_LOOK_SECONDS))[0]:
+                owners = self._platform.ownership.owners.values()
+                if all(owner.owner_url != self._url for owner in owners):
+                    raise TimeoutError("it owns nothing any more")
+            return await call
+        finally:
+            call.cancel()
+
+    def _failed(self, error: Exception) -> None:
+        self._health.failed(self._clock.now_us())
+        log.warning(
+            "owner gives no answer, jobs are written here", url=self._url, error=repr(error)
+        )
+
+
+def _tell(one: Waiting, told: list[Verdict] | FairwayError) -> None:
+    if not one.told.done():
+        is_taken = not (isinstance(told, FairwayError) and told.code in NOT_TAKEN)
+        one.told.set_result(told if is_taken else NOT_ASKED)

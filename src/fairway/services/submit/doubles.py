@@ -1,0 +1,68 @@
+"""Submissions that another server has written under the same ids.
+
+A server that got no answer from the owner writes what it passed on by itself. Whoever of the two is
+second finds the rows there: a job whose id is there is there, and is not written twice. Each
+submission is written whole, so one row tells of all; but for jobs that were not the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from fairway.core.errors import FairwayError
+from fairway.core.ids import JobId, ShardId, TenantId, shard_of
+from fairway.core.unique import Lost
+from fairway.services.submit.submission_group import Submission, Verdict, verdicts_of
+from fairway.services.transient_errors import not_known
+from fairway.store import history
+from fairway.store.connections.database import Connection
+from fairway.store.submissions import KeyClaim, KeyHolder
+
+
+class Double(NamedTuple):
+    submission: Submission
+    verdicts: list[Verdict]
+
+
+async def find_doubles(connection: Connection, group: list[Submission]) -> list[Double]:
+    """Those of the group that are there. Keys find their own: only jobs without one collide."""
+    plain = [one for one in group if one.claims is None and one.whole is None]
+    keys: dict[ShardId, list[tuple[TenantId, JobId]]] = {}
+    for job in (job for one in plain for job in one.jobs):
+        keys.setdefault(shard_of(job.id), []).append((job.tenant, job.id))
+    there = set[str]()
+    for shard, wanted in keys.items():
+        there.update(await history.read_states(connection, shard, wanted))
+    found = []
+    for one in plain:
+        if any(job.id in there for job in one.jobs):
+            verdicts = zip(one.jobs, verdicts_of(one, {}), strict=True)
+            found.append(Double(one, [_verdict(job.id in there, said) for job, said in verdicts]))
+    return found
+
+
+def written_before(
+    claims: Mapping[tuple[TenantId, str], KeyClaim],
+    taken: Mapping[tuple[TenantId, str], KeyHolder],
+    lost: Mapping[JobId, Lost],
+) -> Iterator[JobId]:
+    """Jobs that found their own key or name taken by themselves."""
+    for key, holder in taken.items():
+        if holder.job == claims[key].job:
+            yield holder.job
+    for job, found in lost.items():
+        if found.holder == job:
+            yield job
+
+
+def jobs_there(submission: Submission, there: frozenset[JobId]) -> frozenset[JobId]:
+    """Those of it that are not new: with the key of a batch, all or none."""
+    if submission.whole is not None and submission.whole.job in there:
+        return frozenset(job.id for job in submission.jobs)
+    return there
+
+
+def _verdict(is_there: bool, said: Verdict) -> Verdict:
+    """One that was written with others of its call, and is not there, was refused as a double."""
+    return said if is_there or isinstance(said, FairwayError) else not_known()
