@@ -234,6 +234,9 @@ class Metrics:
         self.shards_total = Gauge(
             "fairway_shards", "Shards that there are, whoever owns them.", **r
         )
+        self.alarm_webhooks_off = Gauge(
+            "fairway_alarm_webhooks_off", "Receivers of alarms that the platform gave up.", **r
+        )
         self.tenants_over_baseline = Gauge(
             "fairway_tenants_over_baseline", "Tenants far above their usual hour.", **r
         )
