@@ -28,6 +28,8 @@ _WORKER = {
     "silent_seconds": 0.41,
     "silent": False,
     "limits": {"memory": "cgroup v2, watched", "cpu": "rlimit of each process, watched"},
+    "closed_seconds": None,
+    "closed_because": None,
 }
 
 
@@ -95,4 +97,7 @@ def _shown(platform: Platform, sights: list[WorkerSight], status: int = 200) -> 
 def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
     whose = None if sight.tenant is None else platform.directory.name_of(sight.tenant)
     silent_seconds = round(sight.silent_seconds, 3)
-    return WorkerView(**sight._asdict() | {"tenant": whose, "silent_seconds": silent_seconds})
+    rounded = {"tenant": whose, "silent_seconds": silent_seconds}
+    if sight.closed_seconds is not None:
+        rounded["closed_seconds"] = round(sight.closed_seconds, 3)
+    return WorkerView(**sight._asdict() | rounded)
