@@ -257,7 +257,8 @@ class Platform:
 
     def _join_submitting(self) -> None:
         """Where jobs come in."""
-        self.admission = Admission(self.dispatcher, self.instruments, self.settings)
+        reserve = self.large_data.disk_reserve
+        self.admission = Admission(self.dispatcher, self.instruments, self.settings, reserve)
         self.hints = Hints()
         self.events = Events(
             self.database,
