@@ -45,7 +45,7 @@ class Metrics:
         self.refused = Counter("fairway_jobs_refused_total", "Jobs refused.", ["code"], **r)
         self.granted = Counter("fairway_leases_granted_total", "Leases granted.", ["pool"], **r)
         self.recorded = Counter(
-            "fairway_outcomes_recorded_total", "Outcomes on disk.", ["outcome"], **r
+            "fairway_outcomes_recorded_total", "Outcomes on disk.", ["pool", "outcome"], **r
         )
         self.retried = Counter(
             "fairway_runs_retried_total", "Runs that failed and are tried again.", ["pool"], **r
