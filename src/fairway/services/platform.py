@@ -304,7 +304,7 @@ class Platform:
             self.dispatcher,
             self.submissions,
             self.admission,
-            self.metrics,
+            self.instruments,
         )
 
     def _join_workers(self) -> None:
@@ -430,6 +430,7 @@ class Platform:
             admit=self.submissions.admit,
             on_change=self.wakeups.of("ticker"),
             on_scheduled=self.submissions.wrote_for_later,
+            spans=self.instruments.spans,
             audit_log=self.audit_log,
         )
         self.schedules = Schedules(
@@ -446,9 +447,9 @@ class Platform:
             self.dispatcher,
             self.control,
             self.job_ids,
-            self.metrics,
+            self.instruments,
             TickerPorts(
-                with_job_events=self.directory.with_job_events,
+                directory=self.directory,
                 on_scheduled=self.wakeups.of("promoter"),
                 on_cancel=self.wakeups.of("overlapping runs"),
                 is_full=self.admission.disk_reserve.is_low,
