@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Begin: TypeAlias = Callable[[Sequence[QueuedJob]], list[QueuedJob]]
 
 
-class Names(Protocol):
-    """Who is who: a directory."""
+class WhoIsWho(Protocol):
+    """A directory, as far as spans name anybody."""
 
     @property
     def tenants(self) -> Mapping[TenantId, Tenant]: ...
@@ -35,7 +35,7 @@ class Names(Protocol):
 
 
 class SentTraces:
-    def __init__(self, spans: JobSpans | None, names: Names) -> None:
+    def __init__(self, spans: JobSpans | None, names: WhoIsWho) -> None:
         self._spans = spans
         self._names = names
 

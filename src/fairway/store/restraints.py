@@ -52,7 +52,7 @@ class ParkedType(NamedTuple):
     dependency: str  # one of them
     dependencies: int
     types: int  # of its tenant with such
-    place: int
+    rank: int
 
 
 async def parked_types(connection: Connection, per_tenant: int, limit: int) -> list[ParkedType]:

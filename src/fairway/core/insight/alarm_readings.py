@@ -60,7 +60,7 @@ class TypeParked(NamedTuple):
     dependency: str  # one of those that are away
     dependencies: int
     types: int  # of this tenant with such circuits, this one among them
-    place: int  # among those, from 1 on: the first one was parked first
+    rank: int  # among those, from 1 on: the first one was parked first
 
 
 class WebhookOff(NamedTuple):
@@ -208,7 +208,7 @@ def circuits(facts: AlarmFacts) -> Readings | None:
         return None
     found: dict[str, AlarmReading] = {}
     for one in facts.parked:
-        if one.place <= TYPES_NAMED_MAX:
+        if one.rank <= TYPES_NAMED_MAX:
             more = f" and {one.dependencies - 1} more are" if one.dependencies > 1 else " is"
             text = f"{one.dependency}{more} away: jobs of the type {one.type} of {one.tenant}"
             text = f"{text} that need it are parked."

@@ -77,7 +77,7 @@ class Autoscaler:
 
     def _close_workers(self) -> None:
         """Those that are to be spared get no more jobs; those that are not any more, get some."""
-        closed, pools = self._dispatcher.sessions.closed, self._dispatcher.pools.by_name
+        closed, pools = self._dispatcher.closed_workers(), self._dispatcher.pools.by_name
         names = [
             (pools[row.pool].number, name)
             for row in (self.rows or {}).values()

@@ -384,9 +384,8 @@ class Recorder:
             for pool, count in Counter([end.lease.job.pool for end in ends]).items():
                 tally[pool, "succeeded"] = count
         else:
-            for end in ends:
-                label = end.decision.state.label if end.decision else "succeeded"
-                tally[end.lease.job.pool, label] += 1
+            labels = [one.decision.state.label if one.decision else "succeeded" for one in ends]
+            tally.update(zip([one.lease.job.pool for one in ends], labels, strict=True))
         for (pool, outcome), count in tally.items():
             self._metrics.recorded.labels(pools[pool].name, outcome).inc(count)
 

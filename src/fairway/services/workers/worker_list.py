@@ -72,7 +72,7 @@ class WorkerList:
         names = self._dispatcher.pools.by_number
         now_us = self._clock.now_us()
         silent_seconds = max(now_us - session.seen_us, 0) / 1e6
-        closing = self._dispatcher.sessions.closed.of(session)
+        closing = self._dispatcher.closed_workers().of(session)
         return WorkerSight(
             session.worker,
             life_of(session.key),
