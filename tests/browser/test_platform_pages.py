@@ -18,6 +18,10 @@ from tests.browser.aside import Aside, hand_worker
 pytestmark = pytest.mark.slow
 
 EVIL = "<img src=x onerror=\"window.pwned='img'\"><script>window.pwned='script'</script>"
+#: What stands out of the window, but for what scrolls inside something.
+WIDE = """[...document.querySelectorAll('main *')].filter(one =>
+  one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.table-scroll, .table-wrap')
+).map(one => one.tagName + '.' + one.className)"""
 expect.set_options(timeout=30_000)  # a busy machine stands still for seconds
 
 
@@ -167,4 +171,34 @@ def test_the_overview_is_live_and_the_navigation_a_drawer_on_a_phone(seen: Page)
     link.click()
     expect(seen.get_by_role("heading", level=1)).to_have_text("Workers")
     expect(link).to_be_hidden()
+    assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_fleet_fits_a_phone_and_refusals_have_no_raw_backticks(
+    seen: Page, house: House, operator: httpx2.Client
+) -> None:
+    pool = f"{'w' * 24}{secrets.token_hex(4)}"  # nowhere to break it
+    assert operator.put(f"/v1/pools/{pool}", json={}).status_code == 200
+    bounds = {"mode": "on", "minimum_workers": 2, "maximum_workers": 9}
+    assert operator.put(f"/v1/autoscale/{pool}", json=bounds).status_code == 200
+    with client_of(house, house.new_key({"scope": "operator", "name": "on-call-" * 7})) as other:
+        asked = {"workers": 3, "for_seconds": 3600}
+        assert other.put(f"/v1/autoscale/{pool}/override", json=asked).status_code == 200
+    seen.set_viewport_size({"width": 390, "height": 844})
+    seen.goto("/ui/fleet")
+    card = seen.locator(".pool-card").filter(has_text=pool)
+    expect(card.get_by_text("Override", exact=True)).to_be_visible()
+    row = seen.get_by_role("row").filter(has_text=pool).first
+    expect(row).to_be_visible(timeout=60_000)
+    assert row.evaluate("one => one.getBoundingClientRect().right <= innerWidth"), "all of it"
+    assert seen.evaluate(WIDE) == []
+    assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    card.get_by_role("button", name=re.compile("Change the override")).click()
+    dialog = seen.get_by_role("dialog")
+    dialog.get_by_label(re.compile("^Workers")).fill("50")
+    dialog.get_by_role("button", name=re.compile("Override|Change|Save")).last.click()
+    told = dialog.get_by_role("alert")
+    expect(told).to_contain_text(f"fairway autoscale set {pool} maximum_workers=50")
+    expect(told.locator("code").last).to_contain_text("fairway autoscale set")
+    assert "`" not in told.inner_text()
     assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -240,3 +244,23 @@ def test_where_a_pod_finds_its_cluster() -> None:
 
 async def test_nothing_is_left_to_end() -> None:
     await CommandActuator("short", "true").close(asyncio.Event())
+
+
+def test_a_service_manager_hears_when_it_looks_and_when_it_stops(tmp_path: Path) -> None:
+    """Also while no server answers: what is there is looked after."""
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    heard.bind(str(tmp_path / "notify"))
+    heard.settimeout(60)
+    words = ("fleet", "--pool", "short", "--command", "true", "--url", "http://127.0.0.1:9")
+    environment = os.environ | {
+        "NOTIFY_SOCKET": str(tmp_path / "notify"),
+        "FAIRWAY_API_KEY": "fw_worker_1_1_1",
+    }
+    with heard, subprocess.Popen([sys.executable, "-m", "fairway", *words], env=environment) as one:
+        try:
+            assert heard.recv(1000) == b"READY=1\nSTATUS=looks after short\n"
+            one.terminate()
+            assert heard.recv(1000).startswith(b"STOPPING=1\n")
+            assert one.wait(60) == 0
+        finally:
+            one.kill()

@@ -5,7 +5,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.backoff import DOUBLINGS_MAX, RestartPauses, backoff_seconds
+from fairway.core.backoff import (
+    DOUBLINGS_MAX,
+    KINDS_MAX,
+    TOLD_AGAIN_US,
+    Outage,
+    Over,
+    RestartPauses,
+    backoff_seconds,
+)
+
+TRIES = st.lists(
+    st.tuples(st.integers(0, TOLD_AGAIN_US), st.none() | st.sampled_from("abcdefghijkl")),
+    max_size=60,
+)
 
 
 def test_a_pause_doubles_until_it_is_the_longest() -> None:
@@ -27,3 +40,27 @@ def test_short_lives_wait_ever_longer_and_a_long_one_is_forgiven(lives: list[flo
         expected = 0.2 if lived_seconds >= 30.0 or not before else min(before * 2, 10.0)
         assert pause == expected
         before = pause
+
+
+@given(TRIES)
+def test_every_outage_begins_and_ends_with_a_line_and_counts_all(
+    tries: list[tuple[int, str | None]],
+) -> None:
+    outage, now_us = Outage(), 0
+    failed, told, began_us, last_us = 0, list[str](), 0, 0
+    for passed_us, kind in tries:
+        now_us += passed_us
+        if kind is None:
+            over = outage.worked(now_us)
+            assert over == (Over(failed, (now_us - began_us) / 1e6) if failed else None)
+            failed, told = 0, []
+            continue
+        began_us = began_us if failed else now_us
+        is_first = kind not in told and len(set(told)) < KINDS_MAX
+        is_told = outage.failed(kind, now_us)
+        assert is_told == (is_first or now_us - last_us >= TOLD_AGAIN_US)
+        failed += 1
+        assert outage.failures == failed
+        if is_told:
+            last_us = now_us
+            told += [kind] if is_first else []

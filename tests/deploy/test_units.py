@@ -32,7 +32,7 @@ def test_a_unit_says_when_it_is_ready_and_has_time_to_stop(unit: Path) -> None:
     assert int(said["WatchdogSec"]) >= 30
     grace = re.search(r"--grace (\d+)", said["ExecStart"])
     assert int(said["TimeoutStopSec"]) >= (int(grace[1]) + 30 if grace else 30)
-    if "worker" in said["ExecStart"] or " up " in said["ExecStart"]:
+    if any(word in said["ExecStart"] for word in ("worker", " up ", " fleet ")):
         assert said["KillMode"] == "mixed", "runners and PostgreSQL are ended by their parents"
         assert said["Delegate"] == "yes"
     assert said["NoNewPrivileges"] == "yes"

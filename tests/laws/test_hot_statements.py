@@ -64,6 +64,7 @@ FOR_ALL = {
     "due_webhooks": "which have something to be sent; each is sent by name",
     "next_webhook": "when to look again for such",
     "running_actions": "which bulk actions to go on with; each moves by name",
+    "parked_types": "types whose circuits are open; operators are told",
     "busy_tenants": "who does far more than usual; operators are told",
     # A database that was just restored: before any server uses it.
     "move_events_on": "positions that were given after the backup are not given again",

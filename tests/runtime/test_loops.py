@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
 from fairway.runtime import loops
 from fairway.runtime.clock import ManualClock
@@ -89,6 +90,22 @@ async def test_failures_are_tried_again_after_a_pause_that_grows_and_ends() -> N
     step.error = None
     assert await loop._attempt() == 30
     assert loop.failures_in_row == 0
+
+
+async def test_an_outage_is_a_line_at_its_start_and_one_at_its_end() -> None:
+    clock, step = ManualClock(), Step()
+    loop = Loop("test", step.run_once, clock)
+    with capture_logs() as lines:
+        await loop._attempt()
+        for error in (*[ConnectionResetError("gone")] * 30, ValueError("another"), None):
+            step.error = error
+            await loop._attempt()
+            clock.advance(1)
+    told = [(line["log_level"], line["event"]) for line in lines if line["log_level"] != "debug"]
+    assert told == [("warning", "loop failed")] * 2 + [("info", "loop recovered")]
+    assert len([line for line in lines if line["event"] == "loop failed"]) == 31
+    assert "another" in [line for line in lines if line["log_level"] == "warning"][1]["error"]
+    assert (lines[-1]["failures"], lines[-1]["seconds"]) == (31, 31)
 
 
 async def test_a_loop_outlives_its_failures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,6 +182,7 @@ class Hand:
         self.types = types
         self.slots = slots or {"short": 4}
         self.tenant: TenantId | None = None
+        self.only_tenants: frozenset[TenantId] | None = None
         self.api_key = ""  # the id of the key that it shows
         self.build = ""
         self.retry_bounds: dict[str, int] = {}  # what it asks for each of its types
@@ -210,6 +211,7 @@ class Hand:
                 [word for word in reports if word.outcome is None],
                 [(word, word.outcome) for word in reports if word.outcome is not None],
                 wait_seconds, draining, goodbye, self.names_all, api_key=self.api_key,
+                only_tenants=self.only_tenants,
                 follow_ups={one.n: one.wants for one in reports if one.wants is not None},
             )
         )  # fmt: skip

@@ -71,3 +71,21 @@ def _removed(plan: dict[str, object]) -> list[object]:
     parts = plan.get("Plans", [])
     assert isinstance(parts, list)
     return [plan.get("Rows Removed by Filter"), *(row for part in parts for row in _removed(part))]
+
+
+async def test_of_every_tenant_the_types_that_were_parked_first_are_told(
+    connection: Connection,
+) -> None:
+    await lay(connection, 5)
+    await connection.execute(
+        "INSERT INTO job_types (id, name) SELECT n, 'type-' || n FROM generate_series(1, 7) AS n"
+    )
+    await connection.execute("UPDATE circuits SET opened_at = now() - type * interval '1 s'")
+    await store.open_circuit(connection, CircuitKey(MANY, TypeId(5), "aws"), CircuitRecord(5, 6))
+    found = await store.parked_types(connection, 2, 10)
+    assert found == [
+        (FEW, "type-7", "smtp", 1, 1, 1),
+        (MANY, "type-5", "aws", 2, 5, 1),
+        (MANY, "type-4", "d1", 1, 5, 2),
+    ]
+    assert await store.parked_types(connection, 2, 1) == found[:1]

@@ -27,9 +27,9 @@ def workers_here(platform: Platform, asked: AskedWorkers) -> list[WorkerView]:
 
 
 def merged(views: Iterable[WorkerView]) -> list[WorkerView]:
-    """Each life once, by name: what it runs for any of the servers, and when any of them heard it.
+    """Each life once, by name, and when any of the servers heard it.
 
-    It offers the same slots to all.
+    It tells each of them all of its slots and all that it runs, for whichever it is.
     """
     found: dict[tuple[str, str], WorkerView] = {}
     for one in views:
@@ -48,7 +48,8 @@ def _joined(one: WorkerView, other: WorkerView) -> WorkerView:
             for pool in one.slots | other.slots
         },
         running={
-            pool: one.running.get(pool, 0) + other.running.get(pool, 0) for pool in sorted(pools)
+            pool: max(one.running.get(pool, 0), other.running.get(pool, 0))
+            for pool in sorted(pools)
         },
         draining=one.draining or other.draining,
     )
@@ -56,5 +57,7 @@ def _joined(one: WorkerView, other: WorkerView) -> WorkerView:
 
 def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
     whose = None if sight.tenant is None else platform.directory.name_of(sight.tenant)
-    silent_seconds = round(sight.silent_seconds, 3)
-    return WorkerView(**sight._asdict() | {"tenant": whose, "silent_seconds": silent_seconds})
+    rounded = {"tenant": whose, "silent_seconds": round(sight.silent_seconds, 3)}
+    if sight.closed_seconds is not None:
+        rounded["closed_seconds"] = round(sight.closed_seconds, 3)
+    return WorkerView(**sight._asdict() | rounded)

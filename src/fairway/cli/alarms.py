@@ -78,6 +78,13 @@ def add(url: str, *, description: str = "", options: Options = PLAIN) -> None:
     options.record(made, "\n".join(lines))
 
 
+@webhooks.command
+def enable(id: str, *, options: Options = PLAIN) -> None:
+    """Send alarms there again, after it was switched off: those from now on."""
+    found = options.operator().call("PATCH", f"{PATH}/{id}", {"enabled": True})
+    options.record(found, f"Enabled: {id}")
+
+
 @webhooks.command(name=("rm", "delete"))
 def delete(id: str, *, options: Options = PLAIN) -> None:
     """Send alarms there no more, nor what was still on its way."""

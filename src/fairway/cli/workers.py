@@ -19,6 +19,8 @@ def _busy(one: Record) -> str:
 def _state(one: Record) -> str:
     if one["draining"]:
         return "draining"
+    if one.get("closed_seconds") is not None:
+        return f"closed {span(one['closed_seconds'])}"
     return "silent" if one.get("silent") else "ok"
 
 

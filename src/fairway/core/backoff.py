@@ -1,11 +1,16 @@
-"""Exponential backoff between tries, up to a longest pause. No clock, no chance.
+"""Things that are tried again and again: pauses between tries, and which failures are told.
 
+Pauses grow exponentially, up to a longest one. No clock, no chance.
 Retries of jobs have pauses of their own, in rows that an operator can read (`core/failure/retry`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 DOUBLINGS_MAX = 10  # a long outage must not outgrow a float
+TOLD_AGAIN_US = 300_000_000  # as long as it lasts, so often
+KINDS_MAX = 8  # told apart within one outage; whatever else comes waits for the next line
 
 
 def backoff_seconds(first_seconds: float, doublings: int, longest_seconds: float) -> float:
@@ -38,3 +43,47 @@ class RestartPauses:
         is_long = lived_seconds >= self._long_life_seconds
         self._short_lives = 1 if is_long else self._short_lives + 1
         return backoff_seconds(self._first_seconds, self._short_lives - 1, self._longest_seconds)
+
+
+class Over(NamedTuple):
+    """An outage that is over."""
+
+    failures: int
+    seconds: float
+
+
+class Outage:
+    """Failures in a row of one thing: which of them people are told of.
+
+    The first one, the first of each further kind, and one every few minutes while it lasts; then
+    that it is over, after how many. Twenty loops that lose the database together are twenty lines
+    and twenty more, not hundreds among which the cause is lost. Whoever asks writes the line.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0  # in a row
+        self._since_us = 0
+        self._told_us = 0
+        self._kinds: set[str] = set()
+
+    def failed(self, kind: str, now_us: int) -> bool:
+        """Once more. Whether to tell of it."""
+        self.failures += 1
+        if self.failures == 1:
+            self._since_us = now_us
+        is_new = kind not in self._kinds and len(self._kinds) < KINDS_MAX
+        if is_new:
+            self._kinds.add(kind)
+        is_told = is_new or now_us - self._told_us >= TOLD_AGAIN_US
+        if is_told:
+            self._told_us = now_us
+        return is_told
+
+    def worked(self, now_us: int) -> Over | None:
+        """What it ends, if anything."""
+        if not self.failures:
+            return None
+        over = Over(self.failures, (now_us - self._since_us) / 1e6)
+        self.failures = 0
+        self._kinds.clear()
+        return over

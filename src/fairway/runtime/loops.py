@@ -1,7 +1,8 @@
 """The only file of servers and workers that rests.
 
 A loop is `run_once(now_us) → seconds to rest`; this drives it.
-A loop that raises is logged and tried again after a pause that grows; it never ends in silence.
+A loop that raises is tried again after a pause that grows; it never ends in silence: the first
+failure of an outage is logged, and that it is over, with their number (`core/backoff.py`).
 `wake()` cuts a rest short; `Wakeups` do so, too, and are there before the loops, so that whoever
 has news for one knows it from birth. Tests call `run_once` and never sleep.
 """
@@ -21,7 +22,7 @@ from collections.abc import (
 )
 from typing import Any, TypeAlias, TypeVar
 
-from fairway.core.backoff import backoff_seconds
+from fairway.core.backoff import Outage, backoff_seconds
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
 
@@ -131,7 +132,11 @@ class Loop:
         self._clock = clock
         self._awake = awake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.failures_in_row = 0
+        self._outage = Outage()
+
+    @property
+    def failures_in_row(self) -> int:
+        return self._outage.failures
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"loop:{self.name}")
@@ -160,12 +165,26 @@ class Loop:
         try:
             rest_seconds = await self._run_once(self._clock.now_us())
         except Exception as error:
-            self.failures_in_row += 1
-            seconds = backoff_seconds(PAUSE_FIRST_SECONDS, self.failures_in_row, PAUSE_MAX_SECONDS)
-            log.warning("loop failed", loop=self.name, error=repr(error), retry_in_seconds=seconds)
-            return seconds
-        self.failures_in_row = 0
+            return self._failed(error)
+        if (over := self._outage.worked(self._clock.now_us())) is not None:
+            seconds = round(over.seconds, 1)
+            log.info("loop recovered", loop=self.name, failures=over.failures, seconds=seconds)
         return rest_seconds
+
+    def _failed(self, error: Exception) -> float:
+        """Answers how long to rest."""
+        is_told = self._outage.failed(type(error).__name__, self._clock.now_us())
+        failures = self._outage.failures
+        seconds = backoff_seconds(PAUSE_FIRST_SECONDS, failures, PAUSE_MAX_SECONDS)
+        tell = log.warning if is_told else log.debug
+        tell(
+            "loop failed",
+            loop=self.name,
+            error=repr(error),
+            failures=failures,
+            retry_in_seconds=seconds,
+        )
+        return seconds
 
     async def _rest(self, seconds: float) -> None:
         await wait(self._awake, seconds)

@@ -45,7 +45,7 @@ class Metrics:
         self.refused = Counter("fairway_jobs_refused_total", "Jobs refused.", ["code"], **r)
         self.granted = Counter("fairway_leases_granted_total", "Leases granted.", ["pool"], **r)
         self.recorded = Counter(
-            "fairway_outcomes_recorded_total", "Outcomes on disk.", ["outcome"], **r
+            "fairway_outcomes_recorded_total", "Outcomes on disk.", ["pool", "outcome"], **r
         )
         self.retried = Counter(
             "fairway_runs_retried_total", "Runs that failed and are tried again.", ["pool"], **r
@@ -233,6 +233,9 @@ class Metrics:
         )
         self.shards_total = Gauge(
             "fairway_shards", "Shards that there are, whoever owns them.", **r
+        )
+        self.alarm_webhooks_off = Gauge(
+            "fairway_alarm_webhooks_off", "Receivers of alarms that the platform gave up.", **r
         )
         self.tenants_over_baseline = Gauge(
             "fairway_tenants_over_baseline", "Tenants far above their usual hour.", **r

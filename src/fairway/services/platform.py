@@ -257,7 +257,8 @@ class Platform:
 
     def _join_submitting(self) -> None:
         """Where jobs come in."""
-        self.admission = Admission(self.dispatcher, self.instruments, self.settings)
+        reserve = self.large_data.disk_reserve
+        self.admission = Admission(self.dispatcher, self.instruments, self.settings, reserve)
         self.hints = Hints()
         self.events = Events(
             self.database,
@@ -303,7 +304,7 @@ class Platform:
             self.dispatcher,
             self.submissions,
             self.admission,
-            self.metrics,
+            self.instruments,
         )
 
     def _join_workers(self) -> None:
@@ -431,6 +432,7 @@ class Platform:
             admit=self.submissions.admit,
             on_change=self.wakeups.of("ticker"),
             on_scheduled=self.submissions.wrote_for_later,
+            spans=self.instruments.spans,
             audit_log=self.audit_log,
         )
         self.schedules = Schedules(
@@ -447,9 +449,9 @@ class Platform:
             self.dispatcher,
             self.control,
             self.job_ids,
-            self.metrics,
+            self.instruments,
             TickerPorts(
-                with_job_events=self.directory.with_job_events,
+                directory=self.directory,
                 on_scheduled=self.wakeups.of("promoter"),
                 on_cancel=self.wakeups.of("overlapping runs"),
                 is_full=self.admission.disk_reserve.is_low,

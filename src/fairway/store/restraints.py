@@ -44,6 +44,23 @@ async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:
         after = next(reversed(found))
 
 
+class ParkedType(NamedTuple):
+    """A type with open circuits, and where it stands among its tenant's."""
+
+    tenant: TenantId
+    type: str
+    dependency: str  # one of them
+    dependencies: int
+    types: int  # of its tenant with such
+    rank: int
+
+
+async def parked_types(connection: Connection, per_tenant: int, limit: int) -> list[ParkedType]:
+    """Those parked for longest, so many of each tenant."""
+    rows = await fetch(connection, _SQL["parked_types"], per_tenant=per_tenant, limit=limit)
+    return [ParkedType(*row) for row in rows]
+
+
 async def circuits_of(connection: Connection, tenant: TenantId) -> dict[CircuitKey, OpenCircuit]:
     return _circuits(await fetch(connection, _SQL["circuits_of"], tenant=tenant))
 

@@ -20,6 +20,10 @@ OverlapSeconds = Annotated[float, Meta(ge=0, le=7 * DAY_SECONDS)]
 DeliveryStateName = Literal["waiting", "delivered", "failed"]
 
 URL = doc("Where events are sent, by POST. https, and an address of the public internet.")
+SHOWN_URL = doc(
+    "Where events are sent, by POST. Of a key that may not change it (`operate`) the host alone is"
+    " seen: what follows may be a secret."
+)
 KINDS = doc(
     "Which events: job.dead, job.*, circuit.opened, …; none: all. With one of job.* what becomes of"
     " your jobs is written to your log from then on."
@@ -52,7 +56,7 @@ class WebhookView(Struct, kw_only=True):
     """A webhook as it stands."""
 
     id: Annotated[str, doc("Its id.")]
-    url: Annotated[str, URL]
+    url: Annotated[str, SHOWN_URL]
     kinds: Annotated[list[str], KINDS]
     description: Annotated[str, DESCRIPTION]
     enabled: Annotated[bool, ENABLED]

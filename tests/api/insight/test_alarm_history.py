@@ -6,6 +6,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 import httpx2
+import pytest
 from tests.api.house import House, problem
 
 from fairway.core.ids import ShardId
@@ -87,6 +88,29 @@ async def test_where_alarms_are_sent_is_the_operators_own(
         return platform.dispatcher.term_of(ShardId(0)) is not None
 
     assert house.inside(settings_of_nobody), "whose owner sends them"
+
+
+@pytest.mark.parametrize("path", ["/v1/alarms/webhooks", "/v1/webhooks"])
+async def test_who_may_only_look_sees_no_secrets_in_addresses(
+    house: House, operator: httpx2.AsyncClient, path: str
+) -> None:
+    whose, key = house.new_tenant()
+    scope = {"scope": "operator"} if "alarms" in path else {"tenant": whose}
+    looks = house.new_key(scope | {"permissions": ["read"]})
+    async with house.caller(key) as tenant, house.caller(looks) as reader:
+        caller = operator if "alarms" in path else tenant
+        for tail in ("/services/T0/s3cret", "?token=s3cret"):
+            wish = HOOK | {"url": f"https://1.1.1.1{tail}"}
+            made = await caller.post(path, json=wish)
+            assert made.json()["url"] == wish["url"]
+            place = made.headers["location"]
+            assert (await caller.get(place)).json()["url"] == wish["url"]
+            seen = (await reader.get(place)).json()
+            assert seen["url"].startswith("https://1.1.1.1/…")
+            listed = await reader.get(path)
+            audited = await caller.get("/v1/audit", params={"limit": 10})
+            assert "s3cret" not in f"{seen}{listed.text}{audited.text}"
+            assert (await caller.delete(place)).status_code == 204
 
 
 async def test_marks_are_kept_and_found(house: House, operator: httpx2.AsyncClient) -> None:

@@ -17,11 +17,11 @@ from fairway.core.lifecycle import State
 from fairway.services.platform import Platform
 
 WELL, TRIED_AGAIN, DEAD, LEFT = 7, 3, 2, 4
-#: What `/metrics` calls them, and with which label; accepted and succeeded are of all pools.
+#: What `/metrics` calls them, and with which labels; accepted is of all pools.
 METRICS: dict[str, tuple[str, dict[str, str] | str]] = {
     "accepted": ("fairway_jobs_accepted_total", {}),
     "started": ("fairway_leases_granted_total", "pool"),
-    "succeeded": ("fairway_outcomes_recorded_total", {"outcome": "succeeded"}),
+    "succeeded": ("fairway_outcomes_recorded_total", {"pool": "", "outcome": "succeeded"}),
     "retried": ("fairway_runs_retried_total", "pool"),
     "dead": ("fairway_dead_letters_total", "pool"),
 }
@@ -34,7 +34,8 @@ async def metrics(operator: httpx2.AsyncClient, pool: str) -> dict[str, float]:
     samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
     found = {}
     for name, (metric, labels) in METRICS.items():
-        wanted = {"pool": pool} if isinstance(labels, str) else labels
+        wanted = {"pool": pool} if isinstance(labels, str) else dict(labels)
+        wanted |= {"pool": pool} if "pool" in wanted else {}
         mine = [
             one.value
             for one in samples

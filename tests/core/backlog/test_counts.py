@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import START_MS, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.counts import NO_WORKER, Expected, Survey
+from fairway.core.backlog.counts import NO_WORKER, TYPES_NAMED_MAX, Expected, Survey
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.ids import PoolId, TenantId, TypeId
@@ -118,9 +118,17 @@ def test_jobs_whose_type_nobody_runs_are_counted_apart(
             assert len(mine) <= told <= real, "so many at least"
             assert told == real or any(of[PAUSED] and of[NO_WORKER] for of in mine)
     unserved = {(job.pool, job.tenant, job.type) for job in jobs if job.type not in run | paused}
-    named = {(pool, *one) for pool, types in found.unserved.items() for one in types.items()}
-    assert named <= unserved, "one type of each tenant that has such"
+    named = {
+        (pool, tenant, type_)
+        for pool, of_tenants in found.unserved.items()
+        for tenant, types in of_tenants.items()
+        for type_ in types
+    }
+    assert named <= unserved, "some types of each tenant that has such"
     assert {one[:2] for one in named} == {one[:2] for one in unserved}
+    for place in {one[:2] for one in unserved}:
+        shown, there = ([one for one in of if one[:2] == place] for of in (named, unserved))
+        assert len(shown) == min(len(there), TYPES_NAMED_MAX)
 
 
 @given(arrivals)

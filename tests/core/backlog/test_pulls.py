@@ -52,24 +52,46 @@ def queued(draw: st.DrawFn) -> list[QueuedJob]:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2 * APART_US), st.sets(st.integers(0, 2).map(ShardId))),
-        max_size=20,
+        st.tuples(
+            st.integers(0, APART_US + APART_US // 8), st.sets(st.integers(0, 2).map(ShardId))
+        ),
+        max_size=40,
     )
 )
-def test_nobody_stands_in_for_an_owner_that_was_seen_within_our_patience(
+def test_an_owner_must_have_been_away_for_our_patience_longer_than_it_was_there(
     looks: list[tuple[int, set[ShardId]]],
 ) -> None:
-    unowned, now_us, owned_us = UnownedShards(), 0, dict.fromkeys(map(ShardId, range(3)), 0)
-    first = True
+    """Counted over some time up to now, in which there was no long pause between two looks."""
+    unowned, now_us = UnownedShards(), 0
+    history: dict[ShardId, list[int]] = {ShardId(number): [] for number in range(3)}
+    before: set[ShardId] | None = None
     for pause_us, without in looks:
         now_us += pause_us
         due = unowned.look(without, now_us, PATIENCE_US, APART_US)
-        for shard in owned_us:
-            if shard not in without or first or pause_us > APART_US:
-                owned_us[shard] = now_us
-        first = False
-        assert due <= without
-        assert all(now_us - owned_us[shard] >= PATIENCE_US for shard in due)
+        for shard, spans in history.items():
+            if before is None or pause_us > APART_US:
+                spans.clear()
+            else:
+                spans.append(pause_us if shard in without and shard in before else -pause_us)
+            most = max((sum(spans[-count:]) for count in range(1, len(spans) + 1)), default=0)
+            assert (shard in due) == (shard in without and most >= PATIENCE_US)
+        before = without
+
+
+def test_an_owner_that_comes_and_dies_again_keeps_nobody_from_standing_in() -> None:
+    unowned, shard, second = UnownedShards(), ShardId(0), 1_000_000
+    first_due = 0
+    for at in range(200):
+        is_owned = at % 10 < 2  # a term, after a start that ends in a crash
+        due = unowned.look([] if is_owned else [shard], at * second, PATIENCE_US, APART_US)
+        assert not (is_owned and due)
+        first_due = first_due or (at if due else 0)
+    assert 60 < first_due < 190
+    for at in range(200, 300):  # one that stays: all is as at the start
+        unowned.look([], at * second, PATIENCE_US, APART_US)
+    for at in range(300, 360):
+        assert unowned.look([shard], at * second, PATIENCE_US, APART_US) == set()
+    assert unowned.look([shard], 360 * second, PATIENCE_US, APART_US) == {shard}
 
 
 def test_a_shard_that_stays_without_an_owner_is_due_in_time() -> None:

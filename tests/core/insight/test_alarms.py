@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +11,16 @@ from tests.properties import tried
 
 from fairway.core.insight import alarm_readings as of
 from fairway.core.insight.alarm_readings import (
+    TYPES_NAMED_MAX,
     AlarmFacts,
     DiskRoom,
     PoolAtMaximum,
     PoolWait,
     TenantDeaths,
     TenantPace,
+    TypeParked,
+    WebhookOff,
+    circuits,
 )
 from fairway.core.insight.alarms import (
     ALARMS,
@@ -49,6 +55,16 @@ def unserved(jobs: int, slots: int = 8) -> AlarmFacts:
     return AlarmFacts(pools=(wait,))
 
 
+def parked(*types_of: int) -> AlarmFacts:
+    """Tenants with so many types whose circuits are open, as the store tells of them."""
+    found = [
+        TypeParked(f"t{tenant}", f"a.{place}", "mail", 1, types, place)
+        for tenant, types in enumerate(types_of)
+        for place in range(1, min(types, TYPES_NAMED_MAX) + 1)
+    ]
+    return AlarmFacts(parked=tuple(found))
+
+
 #: Alarm → facts with the least that is too much, and with the most that is not.
 EDGES: dict[str, tuple[AlarmFacts, AlarmFacts]] = {
     "OLDEST_AGE_OVER_SLO": (of_pool(0.51), of_pool(0.5)),
@@ -61,7 +77,11 @@ EDGES: dict[str, tuple[AlarmFacts, AlarmFacts]] = {
         AlarmFacts(dead_per_second=0.11, ended_per_second=2.0),
         AlarmFacts(dead_per_second=0.1, ended_per_second=2.0),
     ),
-    "CIRCUIT_OPEN": (AlarmFacts(circuits_open=1), AlarmFacts(circuits_open=0)),
+    "CIRCUIT_OPEN": (parked(1), AlarmFacts(parked=())),
+    "ALARM_WEBHOOK_OFF": (
+        AlarmFacts(webhooks_off=(WebhookOff("1", "https://a/…", "It is gone."),)),
+        AlarmFacts(webhooks_off=()),
+    ),
     "SHARD_WITHOUT_OWNER": (
         AlarmFacts(shards_owned=15, shards_total=16),
         AlarmFacts(shards_owned=16, shards_total=16),
@@ -295,9 +315,33 @@ def test_a_pool_without_workers_is_not_told_of_twice() -> None:
     assert [one.alarm.name for one in seen.watch.raised()] == ["POOL_WITHOUT_WORKERS"]
     seen.look_for(unserved(5), 400)
     (found,) = seen.watch.raised()
-    assert found.text == (
-        "5 jobs in the pool short whose type no worker runs, such as a.b of acme."
-    )
+    assert found.subject == "type a.b of acme"
+    assert found.text == ("Jobs of the type a.b of acme wait in the pool short: no worker runs it.")
+
+
+def test_a_second_type_without_a_worker_is_told_of() -> None:
+    seen = Seen(BY_NAME["NO_WORKER_FOR_TYPE"])
+    seen.look_for(unserved(5), 400)
+    wait = PoolWait("short", 5, 8, 0.0, 0.5, 5, ("a.b of acme", "c.d of acme"))
+    seen.look_for(AlarmFacts(pools=(wait,)), 400)
+    subjects = [one.subject for one in seen.watch.raised()]
+    assert subjects == ["type a.b of acme", "type c.d of acme"]
+    assert [word for word, _ in seen.said] == ["raised"] * 2
+    nameless = wait._replace(types_without_worker=())
+    seen.look_for(AlarmFacts(pools=(nameless,)), 400)
+    assert [one.subject for one in seen.watch.raised()] == ["pool short"]
+
+
+@given(st.lists(st.integers(1, 9), max_size=6))
+def test_every_tenant_with_open_circuits_is_told_of_and_none_fills_the_page(
+    types_of: list[int],
+) -> None:
+    readings = circuits(parked(*types_of))
+    assert readings is not None
+    for tenant, types in enumerate(types_of):
+        mine = [subject for subject in readings if subject.endswith(f" t{tenant}")]
+        assert len(mine) == min(types, TYPES_NAMED_MAX + 1)
+        assert len(set(mine)) == len(mine)
 
 
 @every_alarm
@@ -342,8 +386,8 @@ def test_a_bad_day_is_bounded_and_those_that_are_told_stay() -> None:
 
 def test_the_worst_stands_first_and_of_those_the_oldest() -> None:
     seen = Seen(BY_NAME["CIRCUIT_OPEN"])
-    seen.look_for(AlarmFacts(circuits_open=1), 70)
-    seen.look_for(AlarmFacts(circuits_open=1, shards_owned=0, shards_total=1), 70)
+    seen.look_for(parked(1), 70)
+    seen.look_for(replace(parked(1), shards_owned=0, shards_total=1), 70)
     names = [one.alarm.name for one in seen.watch.raised()]
     assert names == ["SHARD_WITHOUT_OWNER", "CIRCUIT_OPEN"]
 

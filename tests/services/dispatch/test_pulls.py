@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.postgres import connected
 from tests.services.platform_room import (
     MEDIUM,
@@ -34,7 +35,7 @@ from tests.store.rows import add_jobs, new_job
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.pulls import Ask
 from fairway.core.backlog.streams import StreamKey, key_of
-from fairway.core.ids import Epoch, ShardId, TenantId, TypeId
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, TypeId
 from fairway.core.insight.health import health_of
 from fairway.core.lifecycle import State
 from fairway.core.run.lease import term_of
@@ -66,11 +67,11 @@ async def test_a_server_that_does_not_own_waits_for_one_that_does(database_url: 
     patient = replace(API, degraded_after_seconds=3600)
     async with platform_on(database_url, patient) as api:
         looks = api.ownership._unowned
-        await until(lambda: bool(looks._since_us))
+        await until(lambda: bool(looks._absent_us))
         assert not api.dispatcher.owns_any()
         async with owner_on(database_url) as owner:
             await until(lambda: api.ownership.owner_url(SHARD) == owner.settings.url)
-            await until(lambda: not looks._since_us)
+            await until(lambda: not looks._absent_us)
         assert not api.dispatcher.owns_any()
 
 
@@ -298,6 +299,33 @@ async def test_a_pull_whose_end_nobody_heard_is_on_disk_and_reaches_its_worker(
         assert lease.job.id == job
         recorded, refused = await hand.report(hand.done(lease))
         assert (len(recorded), refused) == (1, set())
+
+
+async def test_a_pull_that_fails_keeps_no_other_pool_from_its_jobs(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with standing_in(database_url) as api:
+        tenant = await add_tenant(api)
+        read, is_broken = backlog.pull_heads, True
+
+        async def read_heads(
+            connection: Connection, shard: ShardId, pool: PoolId, *given: Any
+        ) -> Any:
+            if is_broken and pool == SHORT:
+                raise ConnectionResetError
+            return await read(connection, shard, pool, *given)
+
+        monkeypatch.setattr(backlog, "pull_heads", read_heads)
+        hand = Hand(api, short=1, medium=1)
+        short, medium = await submit(api, tenant, new(), new(pool=MEDIUM))
+        with capture_logs() as lines:
+            (lease,) = await hand.take()
+            assert lease.job.id == medium
+            is_broken = False
+            assert {lease.job.id for lease in await hand.take(2)} == {short, medium}
+        told = [line["event"] for line in lines if line["event"].startswith("pull")]
+        assert told == ["pull failed", "pulls recovered"]
+        assert api.loops["pulls"].failures_in_row == 0
 
 
 async def test_a_lease_that_was_shown_while_its_job_was_pulled_is_over(database_url: str) -> None:

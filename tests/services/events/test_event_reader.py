@@ -13,6 +13,7 @@ from fairway.core.events.event_filter import EventFilter
 from fairway.core.tenant import Tenant
 from fairway.services.events import event_reader, event_settings
 from fairway.services.platform import Platform
+from fairway.store.schema.restored import EVENT_GAP
 
 ALL = EventFilter()
 IN_LINE = event_reader.PAGES.in_line
@@ -43,6 +44,29 @@ async def test_the_next_page_comes_later_by_what_was_read(
     began = now()
     await platform.events.reader.newest(tenant.id, ALL, None, 1)
     assert now() - began > 0.1
+
+
+async def test_the_newest_are_found_beyond_what_a_restore_left_out(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """From the moment of the restore on, and also when events have come since."""
+    reader = platform.events.reader
+    await note(platform, tenant.id, 3)
+    assert len(await told_events(platform, tenant)) == 3
+    async with platform.database.upkeep() as connection:
+        await connection.execute("UPDATE event_heads SET last = last + $1", EVENT_GAP)
+    found = await reader.newest(tenant.id, ALL, None, 10)
+    assert [one.position for one in found.events] == [3, 2, 1]
+    await note(platform, tenant.id, 2)
+    assert len(await told_events(platform, tenant)) == 5
+    late = [EVENT_GAP + 5, EVENT_GAP + 4]
+    found = await reader.newest(tenant.id, ALL, None, 3)
+    assert [one.position for one in found.events] == [*late, 3]
+    rest = await reader.newest(tenant.id, ALL, found.cursor, 3)
+    assert [one.position for one in rest.events] == [2, 1]
+    assert (await reader.newest(tenant.id, ALL, rest.cursor, 3)).events == []
+    forward = await reader.following(tenant.id, ALL, 2, 10)
+    assert [one.position for one in forward.events] == [3, *reversed(late)]
 
 
 async def test_job_events_are_not_switched_on_and_off_all_the_time(

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from fairway.core.insight.alarm_readings import AlarmFacts
+from fairway.core.insight.alarm_readings import AlarmFacts, TypeParked
 from fairway.core.insight.alarms import Raised
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.telemetry import Metrics
@@ -52,15 +52,15 @@ class Seen:
 
 async def test_an_alarm_is_shown_counted_and_logged_once_each_way() -> None:
     seen = Seen()
-    assert await seen.look_for(AlarmFacts(circuits_open=0), 30) == []
+    assert await seen.look_for(AlarmFacts(parked=()), 30) == []
     assert seen.counted(**CIRCUIT) == 0, "a metric that is there before it is needed"
-    raised = await seen.look_for(AlarmFacts(circuits_open=2), 300)
-    text = "2 circuits are open: jobs that need what is away are parked."
+    raised = await seen.look_for(
+        AlarmFacts(parked=(TypeParked("acme", "a.b", "mail", 2, 1, 1),)), 300
+    )
+    text = "mail and 1 more are away: jobs of the type a.b of acme that need it are parked."
     assert raised == [("alarm raised", "CIRCUIT_OPEN", text)]
     assert [one.alarm.name for one in seen.watch.raised()] == ["CIRCUIT_OPEN"]
     assert seen.counted(**CIRCUIT) == 1
-    assert await seen.look_for(AlarmFacts(circuits_open=0), 300) == [
-        ("alarm over", "CIRCUIT_OPEN", text)
-    ]
+    assert await seen.look_for(AlarmFacts(parked=()), 300) == [("alarm over", "CIRCUIT_OPEN", text)]
     assert seen.watch.raised() == []
     assert seen.counted(**CIRCUIT) == 0

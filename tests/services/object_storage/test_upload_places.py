@@ -20,6 +20,7 @@ from fairway.core.object_storage.object_names import Seen, day_of
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings, replaced
+from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.object_storage import upload_checks
 from fairway.services.object_storage.large_payloads import TENANT_TRANSFERS_MAX, LargePayloads
 from fairway.services.object_storage.upload_accounts import COUNTS_MAX, UploadLimits
@@ -87,7 +88,9 @@ class Room:
         limits = UploadLimits.of(settings or Settings())
         self.uploads = Uploads(self.objects, cluster, self.clock, limits)
         ids = JobIdFactory(self.clock)
-        self.large_payloads = LargePayloads(self.objects, cluster, self.clock, ids, self.uploads)
+        self.large_payloads = LargePayloads(
+            self.objects, cluster, self.clock, ids, self.uploads, DiskReserve(None, 0)
+        )
 
     def id(self, number: int) -> str:
         return f"{day_of(self.clock.now())}.{number:032x}"

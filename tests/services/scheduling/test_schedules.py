@@ -21,6 +21,7 @@ from fairway.core.scheduling.ticks import CatchUp, Overlap
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.core.unix_time import to_unix_ms
 from fairway.runtime.settings import replaced
+from fairway.runtime.telemetry import Instruments
 from fairway.services.platform import Platform
 from fairway.services.scheduling import schedules as schedules_module
 from fairway.services.scheduling.schedule_jobs import may_be_tick, recurrence
@@ -68,16 +69,20 @@ async def put(
     return key
 
 
-def ticker_of(platform: Platform, is_full: Callable[[], bool] = lambda: False) -> Ticker:
+def ticker_of(
+    platform: Platform,
+    is_full: Callable[[], bool] = lambda: False,
+    instruments: Instruments | None = None,
+) -> Ticker:
     """One of its own, beside the stopped loops."""
     return Ticker(
         platform.database,
         platform.dispatcher,
         platform.control,
         platform.submissions.ids,
-        platform.metrics,
+        instruments or platform.instruments,
         TickerPorts(
-            with_job_events=platform.directory.with_job_events,
+            directory=platform.directory,
             on_scheduled=platform.wakeups.of("promoter"),
             on_cancel=platform.wakeups.of("overlapping runs"),
             is_full=is_full,

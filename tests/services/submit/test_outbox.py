@@ -169,7 +169,7 @@ async def test_a_row_that_the_store_refuses_holds_up_no_other(database_url: str)
 async def test_a_move_that_breaks_in_the_middle_leaves_everything_where_it_was(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def cut_off(*job: object) -> None:
+    async def cut_off(*job: object, **more: object) -> None:
         raise OSError("cut off")
 
     async with owner_on(database_url) as platform:

@@ -24,3 +24,5 @@ def test_a_list_says_what_the_server_says() -> None:
     assert callable(state.value)
     assert state.value(one) == "ok"
     assert state.value(one | {"silent": True}) == "silent"
+    assert state.value(one | {"closed_seconds": 90.0}) == "closed 90 s"
+    assert state.value(one | {"closed_seconds": 90.0, "draining": True}) == "draining"

@@ -6,7 +6,7 @@ export { Confirm, Dialog, DialogFoot, type DialogProps } from './dialog';
 export { Check, type Choice, Field, Form, Search, Select, TextArea, TextInput } from './form';
 export { Icon, type IconName } from './icon';
 export { Card, Facts, Grid, Page, Row } from './page';
-export { Badge, Code, Duration, Json, Meter, Stat, Tag, Time, type Tone } from './small';
+export { Badge, Code, Duration, Json, Meter, Stat, Tag, Time, type Tone, withCode } from './small';
 export { Empty, Loading, Loads, LoadsIfThere, Problem } from './states';
 export { type Column, Table, type TableProps } from './table';
 export { type Tab, Tabs } from './tabs';

@@ -20,6 +20,11 @@ export function Tag(props: { children: ComponentChildren }): JSX.Element {
   return <span class="tag">{props.children}</span>;
 }
 
+/** What stands between backticks is code; all of it is text. */
+export function withCode(text: string): ComponentChildren {
+  return text.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
+}
+
 /** A moment in the reader's zone, with UTC on hover; `relative`: how long ago. */
 export function Time(props: {
   at: string | number | null | undefined;

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { type ApiError, asApiError } from '../api';
 import { Button } from './button';
 import { Icon } from './icon';
+import { withCode } from './small';
 
 export function Loading(props: { text?: string; lines?: number }): JSX.Element {
   return (
@@ -51,14 +52,14 @@ export function Problem(props: { error: ApiError | Error; onRetry?: () => void }
           <p>
             {field && <code>{field}</code>}
             {field && ': '}
-            {error.detail}
+            {withCode(error.detail)}
           </p>
         )}
         {more.length > 0 && (
           <ul>
             {more.map((one) => (
               <li key={one.pointer}>
-                <code>{one.pointer}</code> {one.detail}
+                <code>{one.pointer}</code> {withCode(one.detail ?? '')}
               </li>
             ))}
           </ul>

@@ -32,6 +32,7 @@ from fairway.core.backpressure.connections import STAFF
 from fairway.core.events.kinds import OF_ALARMS
 from fairway.core.webhooks.webhook import WebhookKey
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 from fairway.wire.webhooks import (
     DeliveryList,
     DeliveryView,
@@ -90,14 +91,14 @@ async def add_alarm_webhook(request: Request, platform: Platform, actor: Actor) 
     reply=Reply(200, "All of them.", WebhookList, {"webhooks": [_VIEW]}),
     problems=parts.QUICK,
 )
-async def list_alarm_webhooks(platform: Platform) -> Response:
+async def list_alarm_webhooks(platform: Platform, principal: Principal) -> Response:
     """List where alarms are sent
 
     There are a few at most, so they come on one page.
     """
     now = platform.store_clock.now()
     found = await platform.outbound.webhooks.all(STAFF)
-    return json_reply(WebhookList(webhooks=[webhook_view(one, now) for one in found]))
+    return json_reply(WebhookList(webhooks=[webhook_view(one, now, principal) for one in found]))
 
 
 @Endpoint(
@@ -107,13 +108,13 @@ async def list_alarm_webhooks(platform: Platform) -> Response:
     reply=Reply(200, "The webhook.", WebhookView, _VIEW),
     problems=("NOT_FOUND", *parts.QUICK),
 )
-async def get_alarm_webhook(request: Request, platform: Platform) -> Response:
+async def get_alarm_webhook(request: Request, platform: Platform, principal: Principal) -> Response:
     """Get one of those where alarms are sent
 
     Without its secret.
     """
     found = await platform.outbound.webhooks.read(_key(platform, request))
-    return json_reply(webhook_view(found, platform.store_clock.now()))
+    return json_reply(webhook_view(found, platform.store_clock.now(), principal))
 
 
 @Endpoint(
@@ -125,7 +126,9 @@ async def get_alarm_webhook(request: Request, platform: Platform) -> Response:
     reply=Reply(200, "The webhook.", WebhookView, _VIEW),
     problems=("NOT_FOUND", *parts.QUICK),
 )
-async def change_alarm_webhook(request: Request, platform: Platform, actor: Actor) -> Response:
+async def change_alarm_webhook(
+    request: Request, platform: Platform, principal: Principal, actor: Actor
+) -> Response:
     """Change where alarms are sent
 
     What is left out stays. Switched on again, it hears of what happens from then on.
@@ -133,7 +136,7 @@ async def change_alarm_webhook(request: Request, platform: Platform, actor: Acto
     wanted = await decoded(request, WebhookChange)
     change = partial(changed, wanted, known=OF_ALARMS)
     found = await platform.outbound.webhooks.change(_key(platform, request), change, actor)
-    return json_reply(webhook_view(found, platform.store_clock.now()))
+    return json_reply(webhook_view(found, platform.store_clock.now(), principal))
 
 
 @Endpoint(

@@ -28,6 +28,8 @@ _WORKER = {
     "silent_seconds": 0.41,
     "silent": False,
     "limits": {"memory": "cgroup v2, watched", "cpu": "rlimit of each process, watched"},
+    "closed_seconds": None,
+    "closed_because": None,
 }
 
 

@@ -13,7 +13,14 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.events.event_filter import parse_kinds
 from fairway.core.events.kinds import KINDS
 from fairway.core.unix_time import from_unix_us, to_unix_us
-from fairway.core.webhooks.webhook import Delivery, DeliveryState, Webhook, WebhookTerms
+from fairway.core.webhooks.webhook import (
+    Delivery,
+    DeliveryState,
+    Webhook,
+    WebhookTerms,
+    shown_url,
+)
+from fairway.services.registry.principal import Principal
 from fairway.wire.webhooks import (
     DeliveryView,
     WebhookChange,
@@ -56,8 +63,12 @@ def _line(text: str) -> str:
     return text
 
 
-def webhook_view(webhook: Webhook, now: datetime) -> WebhookView:
-    return WebhookView(**_facts(webhook, now))
+def webhook_view(webhook: Webhook, now: datetime, principal: Principal) -> WebhookView:
+    """As whoever may change it sees it; others see the host of its address only."""
+    facts = _facts(webhook, now)
+    if "operate" not in principal.may:
+        facts["url"] = shown_url(webhook.terms.url)
+    return WebhookView(**facts)
 
 
 def made_view(webhook: Webhook, now: datetime) -> WebhookMade:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_of, tenant_of
+from fairway.api.auth import caller_of, platform_of, tenant_of
 from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader, path, query
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.jobs.times import checked_ms
@@ -29,6 +29,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.tenant import Tenant
 from fairway.core.webhooks.webhook import STATE_BY_LABEL, Webhook, WebhookKey
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 from fairway.services.webhooks.webhooks import Webhooks
 from fairway.wire.webhooks import (
     DeliveryList,
@@ -126,14 +127,14 @@ async def add_webhook(
     reply=Reply(200, "All of them.", WebhookList, {"webhooks": [VIEW_EXAMPLE]}),
     problems=parts.QUICK,
 )
-async def list_webhooks(platform: Platform, tenant: Tenant) -> Response:
+async def list_webhooks(platform: Platform, principal: Principal, tenant: Tenant) -> Response:
     """List webhooks
 
     There are a few at most, so they come on one page.
     """
     now = platform.store_clock.now()
     found = await _webhooks(platform).all(tenant.id)
-    return json_reply(WebhookList(webhooks=[webhook_view(one, now) for one in found]))
+    return json_reply(WebhookList(webhooks=[webhook_view(one, now, principal) for one in found]))
 
 
 @Endpoint(
@@ -149,7 +150,7 @@ async def get_webhook(request: Request) -> Response:
     Without its secret.
     """
     platform, key = _place_of(request)
-    return _show(platform, await _webhooks(platform).read(key))
+    return _show(request, await _webhooks(platform).read(key))
 
 
 @Endpoint(
@@ -170,7 +171,7 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
     platform, key = _place_of(request)
     wanted = await decoded(request, WebhookChange)
     found = await _webhooks(platform).change(key, partial(changed, wanted), actor)
-    return _show(platform, found)
+    return _show(request, found)
 
 
 @Endpoint(
@@ -321,8 +322,9 @@ def _place_of(request: Request) -> tuple[Platform, WebhookKey]:
     return platform, key
 
 
-def _show(platform: Platform, webhook: Webhook) -> Response:
-    return json_reply(webhook_view(webhook, platform.store_clock.now()))
+def _show(request: Request, webhook: Webhook) -> Response:
+    now = platform_of(request).store_clock.now()
+    return json_reply(webhook_view(webhook, now, caller_of(request)))
 
 
 def state_of(text: str | None) -> int | None:

@@ -60,7 +60,7 @@ SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of it
         wire.CheckpointSaved,
         {"number": 1, "size_bytes": 20, "saved_at": "2026-01-31T12:05:00Z"},
     ),
-    problems=("LEASE_LOST", "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE"),
+    problems=("LEASE_LOST", "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE", "DISK_FULL"),
 )
 async def save_checkpoint(request: Request, platform: Platform, principal: Principal) -> Response:
     """Save a checkpoint

@@ -37,6 +37,7 @@ from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
 from fairway.runtime.parent_death import follow
+from fairway.runtime.service_manager import ServiceManager
 from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for
 
@@ -175,15 +176,18 @@ async def _main(
     target: str, flags: FleetFlags, pools: dict[str, int], part: Part, remotes: Sequence[Remote]
 ) -> int:
     stopping, hurried, changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    manager = ServiceManager.of(os.environ)  # not for the workers that are started here
     stop_on_signals(stopping.set, hurried.set)
     actuators = {
         pool: _actuator(target, flags, part, (pool, slots), changed)
         for pool, slots in pools.items()
     }
     keeper = FleetKeeper(remotes, actuators, stopping, changed)
+    manager.ready(f"looks after {', '.join(pools)}")
     try:
         await keeper.run()
     finally:
+        manager.stopping("workers finish what they run")
         await asyncio.gather(*(one.close(hurried) for one in actuators.values()))
     return 0
 

@@ -19,7 +19,8 @@ from fairway.core.time_slices import in_steps
 DEEPEST_MAX = 200  # queues that are told by name
 STREAMS_IN_PASSING = 100
 NO_WORKER = "no_worker"  # why jobs wait whose type nobody runs
-TENANTS_NAMED_MAX = 3  # of those with such jobs, by pool
+TENANTS_NAMED_MAX = 10  # of those with such jobs, by pool
+TYPES_NAMED_MAX = 3  # of each of these
 UNCAPPED = 1 << 60
 
 
@@ -86,8 +87,8 @@ class Survey:
         self.oldest_ms: dict[PoolId, float] = defaultdict(lambda: math.inf)
         # By pool and reason: jobs that must not start, or that nobody runs; so many at least.
         self.held: dict[tuple[PoolId, str], int] = defaultdict(int)
-        # Whose jobs are of a type that nobody runs, and one such type of each: some of them.
-        self.unserved: dict[PoolId, dict[TenantId, TypeId]] = defaultdict(dict)
+        # Whose jobs are of types that nobody runs, and which types of each: some of them.
+        self.unserved: dict[PoolId, dict[TenantId, set[TypeId]]] = defaultdict(dict)
         self.parked: dict[PoolId, int] = defaultdict(int)  # jobs that wait for a place under a key
         self.deepest: list[tuple[int, TenantId, PoolId]] = []  # a heap of the longest queues
 
@@ -106,8 +107,11 @@ class Survey:
         if (hold := self.holds.on(blocked.key)) is not None:
             return hold.reason
         named = self.unserved[blocked.key.pool]
-        if len(named) < TENANTS_NAMED_MAX:
-            named.setdefault(blocked.key.tenant, blocked.type)
+        types = named.get(blocked.key.tenant)
+        if types is None and len(named) < TENANTS_NAMED_MAX:
+            types = named[blocked.key.tenant] = set()
+        if types is not None and len(types) < TYPES_NAMED_MAX:
+            types.add(blocked.type)
         return NO_WORKER
 
     def run_us(self, pool: PoolId, type_: TypeId) -> int:

@@ -15,41 +15,58 @@ from typing import NamedTuple
 
 from fairway.core.backlog.priority import AGEING_MS
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import ShardId, TenantId, TypeId
+from fairway.core.backoff import backoff_seconds
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob, due_ms_of
 
 ROWS_MAX = 200  # that one pull reads: with the largest payloads in rows, 12 MB
+PAUSE_FIRST_SECONDS = 0.1
+PAUSE_MAX_SECONDS = 5.0
 
 
 class UnownedShards:
-    """Since when nobody has owned each shard, by the clock of whoever looks.
+    """For how long nobody has owned each shard, by the clock of whoever looks.
 
+    Time with an owner takes away as much as time without adds: one that comes for a moment and
+    dies again, over and over, keeps nobody from standing in, and one that stays is soon trusted.
     What the store says in a look counts, and nothing else: no look, no judgement, and looks far
     apart say nothing of the time between. So neither a store that was away nor a process that
     stood still makes an owner absent.
     """
 
     def __init__(self) -> None:
-        self._since_us: dict[ShardId, int] = {}
+        self._absent_us: dict[ShardId, int] = {}  # without an owner, less the time with one
+        self._unowned: frozenset[ShardId] = frozenset()  # in the last look
         self._looked_us: int | None = None
 
     def forget(self) -> None:
         """The store takes no writes: no owner could have said that it is there."""
-        self._since_us = {}
+        self._absent_us, self._unowned = {}, frozenset()
 
     def look(
         self, unowned: Iterable[ShardId], now_us: int, patience_us: int, apart_us: int
     ) -> set[ShardId]:
-        """These have no owner now; answers those that have had none for our whole patience.
+        """These have no owner now; answers those that lacked one for our whole patience.
 
-        Looks that are further apart than `apart_us` begin anew.
+        Time counts as without an owner when both looks around it saw none, and no more than our
+        patience is kept in mind. Looks that are further apart than `apart_us` begin anew.
         """
-        is_near = self._looked_us is not None and now_us - self._looked_us <= apart_us
-        before, self._looked_us = self._since_us if is_near else {}, now_us
-        self._since_us = {shard: before.get(shard, now_us) for shard in unowned}
-        return {
-            shard for shard, since_us in self._since_us.items() if now_us - since_us >= patience_us
+        if self._looked_us is None or now_us - self._looked_us > apart_us:
+            self.forget()
+            self._looked_us = now_us
+        passed_us, self._looked_us = now_us - self._looked_us, now_us
+        now_unowned = frozenset(unowned)
+        still = now_unowned & self._unowned
+        absent_us = {
+            shard: min(before_us + passed_us, patience_us)
+            if shard in still
+            else max(before_us - passed_us, 0)
+            for shard, before_us in self._absent_us.items()
         }
+        self._absent_us = {shard: us for shard, us in absent_us.items() if us or shard in still}
+        self._absent_us |= dict.fromkeys(now_unowned - self._absent_us.keys(), 0)
+        self._unowned = now_unowned
+        return {shard for shard in now_unowned if self._absent_us[shard] >= patience_us}
 
 
 class Taker(NamedTuple):
@@ -68,6 +85,36 @@ class Ask(NamedTuple):
 
     key: StreamKey
     limit: int
+
+
+class PullPauses:
+    """A shard's pool whose pull failed rests, ever longer: the others have their turn meanwhile."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[ShardId, PoolId], int] = {}  # in a row
+        self._until_us: dict[tuple[ShardId, PoolId], int] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any of them rests, or has not worked since."""
+        return bool(self._failures)
+
+    def is_over(self, shard: ShardId, pool: PoolId, now_us: int) -> bool:
+        return now_us >= self._until_us.get((shard, pool), now_us)
+
+    def failed(self, shard: ShardId, pool: PoolId, now_us: int) -> None:
+        place = shard, pool
+        self._failures[place] = count = self._failures.get(place, 0) + 1
+        seconds = backoff_seconds(PAUSE_FIRST_SECONDS, count, PAUSE_MAX_SECONDS)
+        self._until_us[place] = now_us + round(seconds * 1e6)
+
+    def worked(self, shard: ShardId, pool: PoolId) -> None:
+        self._failures.pop((shard, pool), None)
+        self._until_us.pop((shard, pool), None)
+
+    def clear(self) -> None:
+        """Nobody pulls any more."""
+        self._failures.clear()
+        self._until_us.clear()
 
 
 class PullTurns:

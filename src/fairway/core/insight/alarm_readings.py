@@ -20,6 +20,7 @@ BASELINE_HOURS = 24  # a tenant's usual hour is the mean of so many, at most, be
 BASELINE_JOBS_MIN = 100.0  # a tenant with less than this an hour is taken to have so many
 PLATFORM = "platform"
 DISK = "data folder"
+TYPES_NAMED_MAX = 3  # of a tenant with open circuits; the others are one subject
 
 
 class PoolWait(NamedTuple):
@@ -51,6 +52,25 @@ class TenantDeaths(NamedTuple):
     type: str = ""  # of most of the dead, if it is known
 
 
+class TypeParked(NamedTuple):
+    """A job type of a tenant with circuits that are open."""
+
+    tenant: str
+    type: str
+    dependency: str  # one of those that are away
+    dependencies: int
+    types: int  # of this tenant with such circuits, this one among them
+    rank: int  # among those, from 1 on: the first one was parked first
+
+
+class WebhookOff(NamedTuple):
+    """Alarms were sent there, until the platform gave it up."""
+
+    id: str
+    shown_url: str
+    because: str
+
+
 class DiskRoom(NamedTuple):
     free_bytes: int
     total_bytes: int
@@ -75,7 +95,8 @@ class AlarmFacts:
     recently_dead: int | None = None  # in the last whole minutes, of all tenants
     recently_ended: int | None = None
     worst_of_dead: TenantDeaths | None = None  # whose jobs died most often in those
-    circuits_open: int | None = None
+    parked: tuple[TypeParked, ...] | None = None
+    webhooks_off: tuple[WebhookOff, ...] | None = None
     shards_owned: int | None = None  # by any server
     shards_total: int | None = None
     leases_lost: int | None = None  # within the last `LOST_WINDOW_SECONDS`
@@ -126,23 +147,26 @@ def unserved(facts: AlarmFacts) -> Readings | None:
 
 
 def without_worker(facts: AlarmFacts) -> Readings | None:
-    """A pool that no worker serves is told of as such."""
+    """Each type for itself, of those whose names are known; else the pool. One that no worker
+    serves is told of as such."""
     if facts.pools is None:
         return None
+    found: dict[str, AlarmReading] = {}
+    for pool in facts.pools:
+        if pool.slots and pool.without_worker:
+            found |= _without_worker(pool)
+    return found
+
+
+def _without_worker(pool: PoolWait) -> dict[str, AlarmReading]:
+    where = f"in the pool {pool.name}"
+    if not pool.types_without_worker:
+        text = f"{_many(pool.without_worker, 'job')} {where} whose type no worker runs."
+        return {f"pool {pool.name}": AlarmReading(pool.without_worker, text)}
     return {
-        f"pool {pool.name}": AlarmReading(
-            pool.without_worker if pool.slots else 0, _without_worker(pool)
-        )
-        for pool in facts.pools
+        f"type {name}": AlarmReading(1, f"Jobs of the type {name} wait {where}: no worker runs it.")
+        for name in pool.types_without_worker
     }
-
-
-def _without_worker(pool: PoolWait) -> str:
-    types = ", ".join(pool.types_without_worker)
-    return (
-        f"{_many(pool.without_worker, 'job')} in the pool {pool.name} whose type no worker"
-        f" runs{f', such as {types}' if types else ''}."
-    )
 
 
 def promoter_lag(facts: AlarmFacts) -> Readings | None:
@@ -178,11 +202,33 @@ def share_of_others(facts: AlarmFacts) -> float:
 
 
 def circuits(facts: AlarmFacts) -> Readings | None:
-    if facts.circuits_open is None:
+    """Each type of a tenant for itself; of a tenant with many, the rest together: nobody's jobs
+    raise a hundred alarms."""
+    if facts.parked is None:
         return None
-    count = facts.circuits_open
-    words = "1 circuit is open" if count == 1 else f"{count} circuits are open"
-    return {PLATFORM: AlarmReading(count, f"{words}: jobs that need what is away are parked.")}
+    found: dict[str, AlarmReading] = {}
+    for one in facts.parked:
+        if one.rank <= TYPES_NAMED_MAX:
+            more = f" and {one.dependencies - 1} more are" if one.dependencies > 1 else " is"
+            text = f"{one.dependency}{more} away: jobs of the type {one.type} of {one.tenant}"
+            text = f"{text} that need it are parked."
+            found[f"type {one.type} of {one.tenant}"] = AlarmReading(one.dependencies, text)
+        if one.types > TYPES_NAMED_MAX:
+            beyond = one.types - TYPES_NAMED_MAX
+            text = f"Jobs of {_many(beyond, 'further type')} of {one.tenant} are parked."
+            found[f"tenant {one.tenant}"] = AlarmReading(beyond, text)
+    return found
+
+
+def webhooks(facts: AlarmFacts) -> Readings | None:
+    if facts.webhooks_off is None:
+        return None
+    return {
+        f"webhook {one.id}": AlarmReading(
+            1, f"Alarms are sent to {one.shown_url} no more. {one.because}"
+        )
+        for one in facts.webhooks_off
+    }
 
 
 def shards(facts: AlarmFacts) -> Readings | None:

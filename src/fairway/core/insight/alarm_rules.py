@@ -74,6 +74,10 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
         "max by (pool) (fairway_autoscale_short_of_workers) > {threshold:g}",
         "The pool {{ $labels.pool }} needs {{ $value }} workers beyond its maximum.",
     ),
+    "ALARM_WEBHOOK_OFF": (
+        "max(fairway_alarm_webhooks_off) > {threshold:g}",
+        "Receivers of alarms that were switched off: {{ $value }}.",
+    ),
     "TENANT_OVER_BASELINE": (
         "max(fairway_tenants_over_baseline) > 0",
         "Tenants over {threshold:g} times their usual hour: {{ $value }}; GET /v1/alarms names"

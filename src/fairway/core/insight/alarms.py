@@ -169,6 +169,18 @@ ALARMS = (
         link="/ui/fleet",
     ),
     Alarm(
+        name="ALARM_WEBHOOK_OFF",
+        severity="warning",
+        threshold=0.0,
+        hold_seconds=0,
+        clear_seconds=15,
+        read=of.webhooks,
+        means="Alarms are sent to one receiver no more: it failed for days, or said to stop.",
+        runbook="`fairway alarms webhooks ls` says why; mend the receiver, then `fairway alarms"
+        " webhooks enable ID`, or delete it.",
+        link="/ui/alarms",
+    ),
+    Alarm(
         name="TENANT_OVER_BASELINE",
         severity="warning",
         threshold=TENANT_TIMES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from fairway.core.insight.alarm_readings import PLATFORM
+from fairway.core.insight.alarm_readings import PLATFORM, TYPES_NAMED_MAX
 from fairway.core.insight.alarms import Raised
 from fairway.core.insight.sight import PoolSight, ServerSight
 from fairway.core.insight.spans import span
@@ -19,6 +19,8 @@ BUSY, FULL = 0.8, 0.95  # parts of the slots in use
 FAR_OVER_SLO = 10.0  # times
 NO_WORKER_MS = 60_000  # workers are away for a moment at every deploy
 #: Alarms whose reason has another name.
+#: Alarms tell of these type by type, a reason of all of them.
+TOLD_IN_PARTS = {"NO_WORKER_FOR_TYPE", "CIRCUIT_OPEN"}
 ALARM_CODES = {
     "POOL_WITHOUT_WORKERS": "NO_WORKERS",
     "OLDEST_AGE_FAR_OVER_SLO": "OLDEST_AGE_OVER_SLO",
@@ -87,7 +89,12 @@ def with_alarms(health: Health, raised: Iterable[Raised]) -> Health:
     found = list(raised)
     told = {(ALARM_CODES.get(one.alarm.name, one.alarm.name), one.subject) for one in found}
     severities: list[Status] = [health.status, *(one.alarm.severity for one in found)]
-    reasons = [one for one in health.reasons if (one.code, one.subject) not in told]
+    in_parts = {code for code, _ in told} & TOLD_IN_PARTS
+    reasons = [
+        one
+        for one in health.reasons
+        if (one.code, one.subject) not in told and one.code not in in_parts
+    ]
     return Health(max(severities, key=_RANKS.__getitem__), reasons)
 
 
@@ -113,7 +120,7 @@ def _of_pool(pool: PoolSight) -> list[HealthReason]:
     if pool.held.no_worker and pool.no_worker_ms >= NO_WORKER_MS:
         text = f"{_jobs_wait(pool)} in the pool {pool.name} for a worker that runs their type"
         if pool.no_worker_types:
-            text += f", such as {', '.join(pool.no_worker_types)}"
+            text += f", such as {', '.join(pool.no_worker_types[:TYPES_NAMED_MAX])}"
         found.append(
             HealthReason(
                 "NO_WORKER_FOR_TYPE", "warning", f"{text}.", "/ui/jobs?state=queued", about

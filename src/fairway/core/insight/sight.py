@@ -21,7 +21,7 @@ TOLD_MS_MAX = 15_000  # what was said longer ago is not how things are
 SHARES_MAX = 200  # of one server: those with the most waiting or running
 DEATHS_MAX = 20  # tenants of one server
 BUILDS_MAX = 20  # of one server's workers
-NAMED_MAX = 3  # types, where there are many
+TYPES_MAX = 30  # of those that nobody runs, by name
 
 Number = TypeVar("Number", int, float)
 
@@ -199,7 +199,7 @@ def _pool(parts: Sequence[PoolSight]) -> PoolSight:
         oldest_ms=max(ages, default=None),
         held=HeldCounts(**_added([asdict(part.held) for part in parts])),
         no_worker_ms=max(part.no_worker_ms for part in parts),
-        no_worker_types=sorted({one for part in parts for one in part.no_worker_types})[:NAMED_MAX],
+        no_worker_types=sorted({one for part in parts for one in part.no_worker_types})[:TYPES_MAX],
         rates=_added(rates) if rates else None,
         falling=sum(falls) if falls else None,
         pickup=merged(part.pickup for part in parts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 from enum import IntEnum
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from fairway.core.ids import ShardId, TenantId
 
+_HOST = re.compile(r"[a-z]+://[^/?#]*", re.IGNORECASE)
 _DELIVERY = re.compile(r"msg_([0-9a-f]{32})_(t?)([1-9][0-9]{0,17})")
 
 
@@ -25,6 +27,15 @@ class WebhookTerms(NamedTuple):
     kinds: tuple[str, ...]  # as `parse_kinds` has them; empty: all
     description: str
     enabled: bool
+
+
+def shown_url(url: str) -> str:
+    """For whoever may only look: what stands behind a receiver's host may be a secret. Two that
+    differ look different."""
+    found = _HOST.match(url)
+    host = found[0] if found else ""
+    mark = hashlib.sha256(url.encode()).hexdigest()[:8]
+    return url if url in (host, f"{host}/") else f"{host}/…{mark}"
 
 
 class Secrets(NamedTuple):

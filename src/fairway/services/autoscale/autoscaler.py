@@ -77,10 +77,16 @@ class Autoscaler:
 
     def _close_workers(self) -> None:
         """Those that are to be spared get no more jobs; those that are not any more, get some."""
-        rows = (self.rows or {}).values()
-        closed = {name for row in rows if row.mode == "on" for name in row.closed}
+        closed, pools = self._dispatcher.closed_workers(), self._dispatcher.pools.by_name
+        names = [
+            (pools[row.pool].number, name)
+            for row in (self.rows or {}).values()
+            if row.mode == "on" and row.pool in pools
+            for name in row.closed
+        ]
+        closed.replace(names, self._clock.now_us())
         for session in self._dispatcher.all_sessions():
-            is_closed = session.tenant is None and session.worker in closed
+            is_closed = closed.of(session) is not None
             if is_closed == session.is_closed:
                 continue
             session.close(is_closed=is_closed)

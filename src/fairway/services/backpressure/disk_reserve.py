@@ -59,6 +59,14 @@ class DiskReserve:
                 " accepted when there is room again."
             )
 
+    def check_object(self, what: str) -> None:
+        """Before something large is written to the same disk for a job that is there already."""
+        if self._is_low:
+            raise DiskFull(
+                f"The disk of the database is nearly full: no {what} is kept until there is room"
+                " again."
+            )
+
 
 def _free_bytes(folder: Path) -> int | None:
     try:

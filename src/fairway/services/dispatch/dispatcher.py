@@ -42,6 +42,7 @@ from fairway.services.dispatch.restored_leases import RestoredLeases
 from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
 from fairway.services.dispatch.window_feed import WindowFeed
 from fairway.services.failure.failure_policy import FailurePolicy
+from fairway.services.sessions.closed_workers import ClosedWorkers
 from fairway.services.sessions.offers import Offers
 from fairway.services.sessions.session_table import SessionTable
 from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
@@ -463,6 +464,10 @@ class Dispatcher:
 
     def all_sessions(self) -> list[Session]:
         return list(self.sessions.values())
+
+    def closed_workers(self) -> ClosedWorkers:
+        """Those that are to be spared."""
+        return self.sessions.closed
 
     def offer_slots(self, session: Session, slots: int) -> None:
         """A hello names so many: those of one tenant's own workers are bounded together."""

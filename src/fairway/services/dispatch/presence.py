@@ -25,6 +25,7 @@ class Presence:
     def equip(self, session: Session, slots: dict[PoolId, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
         session.equip(slots)
+        session.close(is_closed=self._sessions.closed.of(session) is not None)
         session.greeted = True
         if session.there_since_us is None:
             session.there_since_us = self._clock.now_us()

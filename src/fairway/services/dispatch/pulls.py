@@ -4,7 +4,8 @@ This server stands in for an owner that has been away for long (`ownership.py`).
 at the streams of some tenants, reads the first jobs of those that may start, locked
 (`FOR UPDATE SKIP LOCKED`), and writes their leases in the same transaction, under our term: an
 owner that came back in between has another one, and then nothing of the round is written or told.
-Who goes next is decided in `core/backlog/pulls.py`; what has ended is recorded as ever.
+Who goes next is decided in `core/backlog/pulls.py`; what has ended is recorded as ever. A pull that
+fails is of one shard and pool: the others go on.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from fairway.core.backlog.pulls import PullTurns, asks_for, deal, startable
+from fairway.core.backlog.pulls import PullPauses, PullTurns, asks_for, deal, startable
 from fairway.core.backlog.streams import StreamKey
+from fairway.core.backoff import Outage
 from fairway.core.ids import PoolId, ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.pulled_leases import Wanting
 from fairway.services.sessions.sessions import Lease
@@ -24,6 +26,8 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import backlog as store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Connection, Database
+
+log = logger("pulls")
 
 REST_SECONDS = 1.0  # nobody pulls
 LOOK_SECONDS = 0.1  # nothing was found
@@ -46,6 +50,8 @@ class Pulls:
         self._metrics = metrics
         self._after: dict[tuple[ShardId, PoolId], TenantId] = {}  # the last that was looked at
         self._turns: dict[PoolId, PullTurns] = {}
+        self._pauses = PullPauses()
+        self._outage = Outage()
 
     async def run_once(self, now_us: int) -> float:
         shards = self._dispatcher.pulled_shards()
@@ -53,14 +59,31 @@ class Pulls:
         if not shards:
             self._after.clear()
             self._turns.clear()
+            self._pauses.clear()
             return REST_SECONDS
         is_busy = False
         for shard in shards:
             term = self._dispatcher.term_of(shard)
             for pool in self._leases.pools_wanted():
                 if term is not None and self._dispatcher.term_of(shard) == term:
-                    is_busy |= await self._pull(shard, pool, term)
+                    is_busy |= await self._try(shard, pool, term, now_us)
         return BUSY_SECONDS if is_busy else LOOK_SECONDS
+
+    async def _try(self, shard: ShardId, pool: PoolId, term: Term, now_us: int) -> bool:
+        """As `_pull`; what goes wrong with one shard and pool keeps no other from its jobs."""
+        if not self._pauses.is_over(shard, pool, now_us):
+            return False
+        try:
+            is_busy = await self._pull(shard, pool, term)
+        except Exception as error:
+            self._pauses.failed(shard, pool, now_us)
+            if self._outage.failed(f"{pool} {type(error).__name__}", now_us):
+                log.warning("pull failed", shard=shard, pool=pool, error=repr(error))
+            return False
+        self._pauses.worked(shard, pool)
+        if not self._pauses and (over := self._outage.worked(now_us)) is not None:
+            log.info("pulls recovered", failures=over.failures, seconds=round(over.seconds, 1))
+        return is_busy
 
     async def _pull(self, shard: ShardId, pool: PoolId, term: Term) -> bool:
         """Answers whether to go on at once: jobs went out, or other tenants have their turn."""

@@ -18,7 +18,7 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.connections.query_slots import QuerySlotLimits, QuerySlots
-from fairway.store.events.log import EventPage, read_events
+from fairway.store.events.log import EventPage, last_before, read_events
 
 EVENTS_AT_ONCE = 1_000  # read in one go
 PAGES_LOOKED_AT_MAX = 10  # of one question, where a filter lets few through
@@ -80,11 +80,20 @@ class EventReader:
                 page = await self.page(tenant, found.cursor - 1 - size, size)
                 looked_at.append(len(page.events))
                 newest = [one for one in reversed(page.events) if one.position < found.cursor]
-                lowest = max(found.cursor - size, page.trimmed_to + 1)
+                lowest = found.cursor - size
+                if not newest:
+                    lowest = await self._beyond_gap(tenant, lowest, found.trimmed_to + 1)
                 cursor = _take(found.events, newest, wanted, limit, lowest)
-                found = FoundEvents(found.events, cursor, page.trimmed_to)
+                found = FoundEvents(found.events, cursor, found.trimmed_to)
                 await work.let_others()
         return found
+
+    async def _beyond_gap(self, tenant: TenantId, below: int, first: int) -> int:
+        """Where to look on when nothing stands where it should: a restore left positions out."""
+        shard = shard_for_tenant(tenant, self._shard_count)
+        async with told_if_away, self._database.quick(tenant) as connection:
+            last = await last_before(connection, shard, tenant, below)
+        return first if last is None else last + 1
 
     @asynccontextmanager
     async def _turn(self, tenant: TenantId) -> AsyncIterator[list[int]]:

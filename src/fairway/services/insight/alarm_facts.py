@@ -13,27 +13,34 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import Unavailable
+from fairway.core.ids import FIRST_SHARD
 from fairway.core.insight.alarm_readings import (
     BASELINE_HOURS,
     BASELINE_JOBS_MIN,
     RATE_WINDOW_SECONDS,
+    TYPES_NAMED_MAX,
     AlarmFacts,
     DiskRoom,
     PoolWait,
     TenantDeaths,
     TenantPace,
+    TypeParked,
+    WebhookOff,
 )
 from fairway.core.insight.alarm_windows import RecentMean
 from fairway.core.insight.alarms import SUBJECTS_MAX, TENANT_TIMES
 from fairway.core.insight.sight import DeathSight, PoolSight, ServerSight
+from fairway.core.webhooks.webhook import Webhook, shown_url
 from fairway.runtime.telemetry import Metrics
 from fairway.services.insight.insight import Insight
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
-from fairway.store import leadership
+from fairway.store import leadership, restraints
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.insight import alarm_baselines
+from fairway.store.webhooks import webhooks
 
 PACES_US = 60_000_000  # so often tenants are compared with themselves
 _HOUR = timedelta(hours=1)
@@ -61,14 +68,13 @@ class AlarmFactsReader:
         self._paces_us: int | None = None
 
     async def look(self) -> AlarmFacts:
-        owned = await self._ask_store()
+        told = await self._ask_store()
         disk = await asyncio.to_thread(_disk_room, self._data_dir)
         seen = self._board.seen
         facts = AlarmFacts(
             **({} if seen is None else self._seen(seen)),
-            shards_owned=owned,
+            **({} if told is None else told),
             shards_total=self._shard_count,
-            tenants=None if owned is None else self._paces,
             disk=disk,
             at_maximum=self._autoscaling.at_maximum(),
         )
@@ -86,7 +92,6 @@ class AlarmFactsReader:
             "promoter_lag_seconds": seen.promoter_lag_ms / 1000,
             "dead_per_second": self._dead.mean(now_us),
             "ended_per_second": self._ended.mean(now_us),
-            "circuits_open": seen.restraints.get("circuit", 0),
             "leases_lost": seen.leases_lost,
             "recently_dead": seen.recently_dead,
             "recently_ended": seen.recently_ended,
@@ -99,11 +104,13 @@ class AlarmFactsReader:
         one = deaths[0]
         return TenantDeaths(self._directory.name_of(one.tenant), one.dead, one.ended, one.type)
 
-    async def _ask_store(self) -> int | None:
-        """How many shards have an owner; None when the store does not say."""
+    async def _ask_store(self) -> dict[str, Any] | None:
+        """What only the store knows; None when it does not say."""
         try:
             async with self._database.background() as connection:
                 owners = await leadership.read_owners(connection)
+                parked = await restraints.parked_types(connection, TYPES_NAMED_MAX, SUBJECTS_MAX)
+                receivers = await webhooks.list_webhooks(connection, FIRST_SHARD, STAFF)
                 now_us = self._clock.now_us()
                 if self._paces_us is None or now_us - self._paces_us >= PACES_US:
                     busy = await alarm_baselines.busy_tenants(
@@ -113,7 +120,15 @@ class AlarmFactsReader:
                     self._paces_us = now_us
         except (*DISCONNECTED, Unavailable):
             return None
-        return len(owners)
+        return {
+            "shards_owned": len(owners),
+            "tenants": self._paces,
+            "parked": tuple(map(self._parked, parked)),
+            "webhooks_off": tuple(map(_off, filter(_is_given_up, receivers))),
+        }
+
+    def _parked(self, one: restraints.ParkedType) -> TypeParked:
+        return TypeParked(self._directory.name_of(one.tenant), *one[1:])
 
     def _pace(self, busy: alarm_baselines.BusyTenant) -> TenantPace:
         name = self._directory.name_of(busy.tenant)
@@ -128,6 +143,7 @@ class AlarmFactsReader:
         if facts.disk is not None:
             metrics.disk_free.set(facts.disk.free_bytes)
             metrics.disk_bytes.set(facts.disk.total_bytes)
+        metrics.alarm_webhooks_off.set(len(facts.webhooks_off or ()))
         over = [one for one in facts.tenants or () if one.times_usual > TENANT_TIMES]
         metrics.tenants_over_baseline.set(len(over))
 
@@ -153,6 +169,15 @@ def _pool(pool: PoolSight) -> PoolWait:
         pool.held.no_worker,
         tuple(pool.no_worker_types),
     )
+
+
+def _is_given_up(one: Webhook) -> bool:
+    """By the platform; what an operator switched off is as it should be."""
+    return bool(one.disabled_because) and not one.terms.enabled
+
+
+def _off(one: Webhook) -> WebhookOff:
+    return WebhookOff(one.key.id, shown_url(one.terms.url), one.disabled_because)
 
 
 def _disk_room(folder: Path) -> DiskRoom | None:

@@ -129,10 +129,15 @@ class Observer:
             return 0
         return max(now_ms - self._unserved_since_ms.setdefault(pool, now_ms), 0)
 
-    def _type_names(self, types: Mapping[TenantId, TypeId]) -> list[str]:
+    def _type_names(self, types: Mapping[TenantId, Iterable[TypeId]]) -> list[str]:
         """Of those whose names are at hand, with whose they are."""
         names, whose = self._directory.type_names, self._directory.name_of
-        return sorted(f"{names[one]} of {whose(who)}" for who, one in types.items() if one in names)
+        return sorted(
+            f"{names[one]} of {whose(who)}"
+            for who, found in types.items()
+            for one in found
+            if one in names
+        )
 
     async def _shares(self, look: Look) -> list[ShareSight]:
         queued = {(tenant, pool): depth for depth, tenant, pool in look.waiting.deepest}

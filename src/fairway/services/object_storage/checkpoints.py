@@ -24,6 +24,7 @@ from fairway.core.object_storage.object_names import (
 )
 from fairway.core.run.lease import LeaseProof
 from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
@@ -50,7 +51,10 @@ class LoadedCheckpoint(NamedTuple):
 
 
 class Checkpoints:
-    def __init__(self, database: Database, objects: Objects, store_clock: StoreClock) -> None:
+    def __init__(
+        self, database: Database, objects: Objects, store_clock: StoreClock, room: DiskReserve
+    ) -> None:
+        self._room = room
         self._database = database
         self._objects = objects
         self._store_clock = store_clock
@@ -65,6 +69,7 @@ class Checkpoints:
 
     async def save(self, proof: LeaseProof, number: int, body: bytes) -> Saved:
         """Raises Conflict when the lease is no longer in force; it refers to nothing then."""
+        self._room.check_object("checkpoint")
         sha256 = await _digest(body)
         scope = ObjectScope(day_of(self._store_clock.now()), proof.tenant, proof.job)
         name = checkpoint_name(scope, proof.epoch, number, sha256)

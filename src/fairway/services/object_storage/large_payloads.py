@@ -26,6 +26,7 @@ from fairway.core.object_storage.object_names import (
 from fairway.core.object_storage.reference import refer, referred
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.disk_reserve import DiskReserve
 from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.object_storage.upload_checks import Look
 from fairway.services.object_storage.uploads import Uploads
@@ -59,7 +60,9 @@ class LargePayloads:
         store_clock: StoreClock,
         ids: JobIdFactory,
         uploads: Uploads,
+        room: DiskReserve,
     ) -> None:
+        self._room = room
         self._objects = objects
         self._cluster = cluster
         self._store_clock = store_clock
@@ -141,6 +144,7 @@ class LargePayloads:
 
     async def keep_result(self, lease: Lease, result: bytes) -> bytes:
         """A reference to a large result. Should the lease be lost, nothing will refer to it."""
+        self._room.check_object("large result")
         tenant = lease.job.tenant
         name = object_name("results", self._scope(tenant, lease.job.id), f"{lease.epoch:019d}")
         async with self._results.held(tenant):

@@ -8,7 +8,7 @@ of the store, loses no outcome.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain, compress
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import ShardId
+from fairway.core.ids import PoolId, ShardId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -377,14 +377,15 @@ class Recorder:
     def _count(self, ends: Sequence[End], refused: int) -> None:
         if refused:
             self._metrics.fenced.inc(refused)
-        tally: dict[str, int] = defaultdict(int)
+        pools, tally = self._dispatcher.pools.by_number, Counter[tuple[PoolId, str]]()
         if ends[0].decision is None:  # a group is of one kind
-            tally["succeeded"] = len(ends)
+            for pool, count in Counter([end.lease.job.pool for end in ends]).items():
+                tally[pool, "succeeded"] = count
         else:
-            for end in ends:
-                tally[end.decision.state.label if end.decision else "succeeded"] += 1
-        for outcome, count in tally.items():
-            self._metrics.recorded.labels(outcome).inc(count)
+            labels = [one.decision.state.label if one.decision else "succeeded" for one in ends]
+            tally.update(zip([one.lease.job.pool for one in ends], labels, strict=True))
+        for (pool, outcome), count in tally.items():
+            self._metrics.recorded.labels(pools[pool].name, outcome).inc(count)
 
 
 def _shard_of_end(end: End) -> ShardId:

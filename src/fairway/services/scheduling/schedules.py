@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
@@ -33,12 +33,16 @@ from fairway.services.scheduling.schedule_jobs import (
     next_tick,
     recurrence,
 )
+from fairway.services.sent_traces import SentTraces
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import history, submissions
 from fairway.store import schedules as store
 from fairway.store.connections.database import Database
 from fairway.store.schedules import is_cut as is_cut
+
+if TYPE_CHECKING:
+    from fairway.runtime.otlp_spans import JobSpans
 
 BACKFILL_MAX = 1000
 BACKFILL_STEPS = 100_000
@@ -59,6 +63,7 @@ class SchedulePorts(NamedTuple):
     admit: Callable[[Tenant, int], None]  # so many jobs, or refuse
     on_change: Callable[[], None]  # another tick may come first
     on_scheduled: Callable[[ShardId], None]  # jobs of this shard are on disk
+    spans: JobSpans | None = None
     audit_log: AuditLog = USUAL_LOG
 
 
@@ -92,6 +97,7 @@ class Schedules:
         self._shard_count = shard_count
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
         self._ports = ports
+        self._traces = SentTraces(ports.spans, directory)
 
     def key_of(self, tenant: TenantId, name: str) -> ScheduleKey:
         return ScheduleKey(shard_for_tenant(tenant, self._shard_count), tenant, name)
@@ -287,6 +293,7 @@ class Schedules:
         async with (
             told_if_away,
             self._database.writing(key.tenant) as connection,
+            self._traces.sending() as begin,
             connection.transaction(),
         ):
             runs = [one.run for one in firings]
@@ -295,7 +302,7 @@ class Schedules:
             if jobs:
                 ids = {job.id for job in jobs}
                 marks = events_of(jobs, self._directory.with_job_events)
-                await submissions.insert_jobs(connection, key.shard, jobs, ids, marks)
+                await submissions.insert_jobs(connection, key.shard, begin(jobs), ids, marks)
         self._ports.on_scheduled(key.shard)
         return len(jobs)
 

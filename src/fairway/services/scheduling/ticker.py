@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
@@ -25,17 +25,19 @@ from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.random_ids import JobIdFactory
-from fairway.runtime.telemetry import Metrics, logger
+from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.busy_shards import due_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.control import Control
+from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.scheduling.schedule_jobs import (
     Firing,
     firing,
     next_tick,
     recurrence,
 )
+from fairway.services.sent_traces import Begin, SentTraces
 from fairway.store import history, submissions
 from fairway.store import schedules as store
 from fairway.store.connections.database import Connection, Database
@@ -90,7 +92,7 @@ class Outcome(NamedTuple):
 
 
 class TickerPorts(NamedTuple):
-    with_job_events: Container[TenantId]  # who hears what becomes of its jobs
+    directory: Directory
     on_scheduled: Callable[[], None]
     on_cancel: Callable[[], None]  # there is a run to be stopped
     is_full: Callable[[], bool]  # no more jobs: ticks wait, and are late as after an outage
@@ -103,14 +105,15 @@ class Ticker:
         dispatcher: Dispatcher,
         control: Control,
         ids: JobIdFactory,
-        metrics: Metrics,
+        instruments: Instruments,
         ports: TickerPorts,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._control = control
         self._ids = ids
-        self._metrics = metrics
+        self._metrics = instruments.metrics
+        self._traces = SentTraces(instruments.spans, ports.directory)
         self._waiting_after: dict[ShardId, tuple[TenantId, str]] = {}
         self._cancels: dict[tuple[TenantId, JobId], int] = {}  # runs to stop → tries left
         self._aside: Aside[ScheduleKey] = Aside()
@@ -151,7 +154,11 @@ class Ticker:
     ) -> float:
         """One transaction for all that were reckoned, or for those only."""
         outcomes: list[Outcome] = []
-        async with self._database.hot() as connection, connection.transaction():
+        async with (
+            self._database.hot() as connection,
+            self._traces.sending() as begin,
+            connection.transaction(),
+        ):
             now = await store.hold_shard(connection, shard, term)
             if now is None:
                 return REST_MAX_SECONDS
@@ -160,7 +167,7 @@ class Ticker:
                 found = [schedule for schedule in found if schedule.key in only]
             known = [one for one in map(partial(_reckoning, reckoned, now), found) if one]
             if known:
-                outcomes = await self._settle(connection, shard, known)
+                outcomes = await self._settle(connection, shard, known, begin)
             seconds = await store.seconds_to_next(connection, shard)
         self._after(outcomes)
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
@@ -199,7 +206,7 @@ class Ticker:
         return list(found.values()), bool(waiting) or after != BEFORE_ALL
 
     async def _settle(
-        self, connection: Connection, shard: ShardId, found: list[Reckoning]
+        self, connection: Connection, shard: ShardId, found: list[Reckoning], begin: Begin
     ) -> list[Outcome]:
         lasts = [(one.schedule.key.tenant, one.schedule.last_job) for one in found]
         jobs = [(tenant, job) for tenant, job in lasts if job is not None]
@@ -212,8 +219,8 @@ class Ticker:
         written = [f.job for one in outcomes for f in one.firings if f.job.id in claimed]
         if written:
             later = {job.id for job in written}
-            marks = events_of(written, self._ports.with_job_events)
-            await submissions.insert_jobs(connection, shard, written, later, marks)
+            marks = events_of(written, self._ports.directory.with_job_events)
+            await submissions.insert_jobs(connection, shard, begin(written), later, marks)
         await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
         return outcomes
 

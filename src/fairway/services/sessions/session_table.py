@@ -14,6 +14,7 @@ from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX, OwnSlots
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
+from fairway.services.sessions.closed_workers import ClosedWorkers
 from fairway.services.sessions.held_calls import HeldCalls
 from fairway.services.sessions.offers import Offers
 from fairway.services.sessions.sessions import Lease, News, Session
@@ -37,6 +38,7 @@ class SessionTable(dict[str, Session]):
         self._pools = pools
         self.grace_us = grace_us  # past a time limit, or after a silence
         self.held = HeldCalls()
+        self.closed = ClosedWorkers()
         self._of_tenant: Counter[TenantId] = Counter()  # tenant → sessions of its own workers
         self._of_tenants = 0  # of all of them
         self._own_slots = OwnSlots()

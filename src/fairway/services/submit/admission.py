@@ -26,10 +26,13 @@ DEPTH_RETRY_SECONDS = 5  # a full queue empties by running jobs; how soon nobody
 
 class Admission:
     def __init__(
-        self, dispatcher: Dispatcher, instruments: Instruments, settings: Settings
+        self,
+        dispatcher: Dispatcher,
+        instruments: Instruments,
+        settings: Settings,
+        disk_reserve: DiskReserve,
     ) -> None:
-        folder = settings.data_dir if settings.database_url is None else None
-        self.disk_reserve = DiskReserve(folder, settings.disk_reserve_bytes)
+        self.disk_reserve = disk_reserve
         self._waiting_max = settings.submit_waiting_max
         self._dispatcher = dispatcher
         self._clock = instruments.clock

@@ -22,12 +22,13 @@ from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
-from fairway.runtime.telemetry import Metrics, logger
+from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
+from fairway.services.sent_traces import SentTraces
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.outbox_watch import OutboxWatch
 from fairway.services.submit.submission import Submissions
@@ -70,14 +71,15 @@ class Outbox:
         dispatcher: Dispatcher,
         submissions: Submissions,
         admission: Admission,
-        metrics: Metrics,
+        instruments: Instruments,
     ) -> None:
         self._database = database
         self._directory = directory
         self._dispatcher = dispatcher
         self._submissions = submissions
         self._admission = admission
-        self._metrics = metrics
+        self._metrics = instruments.metrics
+        self._traces = SentTraces(instruments.spans, directory)
         self._random = random.Random()
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last
         self._quiet = FIRST_SHARD  # that was looked at last
@@ -220,6 +222,7 @@ class Outbox:
             new.payload,
             timing=timing,
             limits=new.limits,
+            trace=new.trace,
         )
 
     async def _write(
@@ -232,13 +235,20 @@ class Outbox:
         scheduled = later if any(job.timing or job.limits for job in jobs) else None
         self._dispatcher.inserting(ids)
         try:
-            async with self._database.hot() as connection, connection.transaction():
+            async with (
+                self._database.hot() as connection,
+                self._traces.sending() as begin,
+                connection.transaction(),
+            ):
                 taken = await store.take_waiting(
                     connection, turn.shard, turn.term, turn.tenant.id, ids
                 )
-                written = [job for job in jobs if job.id in taken]
+                written = begin([job for job in jobs if job.id in taken])
                 if written:
-                    await insert_jobs(connection, turn.shard, written, scheduled, marks)
+                    traced = any(job.trace is not None for job in written)
+                    await insert_jobs(
+                        connection, turn.shard, written, scheduled, marks, traced=traced
+                    )
             self._announce(turn.shard, written, later)
         finally:
             self._dispatcher.inserted(ids)

@@ -8,7 +8,6 @@ it has to sign.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable
@@ -28,6 +27,7 @@ from fairway.core.webhooks.webhook import (
     WebhookTerms,
     delivery_id,
     number_of,
+    shown_url,
 )
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.store_clock import StoreClock
@@ -307,11 +307,8 @@ def _whose(key: WebhookKey) -> TenantId | None:
 
 
 def _said(terms: WebhookTerms) -> dict[str, object]:
-    """For the audit: what stands behind a receiver's name may be a secret."""
-    scheme, _, rest = terms.url.partition("://")
-    host, slash, path = rest.partition("/")
-    mark = hashlib.sha256(terms.url.encode()).hexdigest()[:8]
-    return terms._asdict() | {"url": f"{scheme}://{host}{slash}{f'…{mark}' if path else ''}"}
+    """For the audit."""
+    return terms._asdict() | {"url": shown_url(terms.url)}
 
 
 def _new_secret() -> str:

@@ -18,6 +18,10 @@ from fairway.services.workers.exchange import WAIT_MAX_SECONDS
 
 LIFE_DIGITS = 16
 BEATS = 1.5  # a worker that is later than so many of its heartbeats, and
+CLOSED = (
+    "The pool {pool} has more workers than it needs: this one gets no more jobs, and may go once it"
+    " is idle."
+)
 SLACK_SECONDS = 2.0  # so much for a busy machine, is silent
 
 
@@ -34,6 +38,8 @@ class WorkerSight(NamedTuple):
     silent_seconds: float
     silent: bool  # for longer than it should be
     limits: dict[str, str]
+    closed_seconds: float | None = None  # for how long it has been kept from jobs, to be spared
+    closed_because: str | None = None
 
 
 class WorkerList:
@@ -66,7 +72,9 @@ class WorkerList:
     def _sight(self, session: Session) -> WorkerSight:
         names, offers = self._dispatcher.pools.by_number, self._dispatcher.offers()
         running = Counter(session.in_use) + Counter(offers.elsewhere(session))
-        silent_seconds = max(self._clock.now_us() - session.seen_us, 0) / 1e6
+        now_us = self._clock.now_us()
+        silent_seconds = max(now_us - session.seen_us, 0) / 1e6
+        closing = self._dispatcher.closed_workers().of(session)
         return WorkerSight(
             session.worker,
             life_of(session.key),
@@ -78,6 +86,8 @@ class WorkerList:
             silent_seconds,
             is_silent(silent_seconds, session.heartbeat_ms),
             session.limits,
+            None if closing is None else max(now_us - closing.since_us, 0) / 1e6,
+            None if closing is None else CLOSED.format(pool=names[closing.pool].name),
         )
 
 

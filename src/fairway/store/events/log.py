@@ -14,7 +14,7 @@ import msgspec
 from fairway.core.events.event import Event, Fact, NewEvent
 from fairway.core.ids import ShardId, TenantId
 from fairway.store.arrays import columns
-from fairway.store.connections.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("log.sql")
@@ -71,6 +71,16 @@ async def read_events(
                 break  # the next page tells of the gap
             events += [_event(begin + n, one) for n, one in enumerate(stored)]
     return EventPage(events, last if first is None else first - 1, last)
+
+
+async def last_before(
+    connection: Connection, shard: ShardId, tenant: TenantId, below: int
+) -> int | None:
+    """The newest position below one that a chunk ends with; None: the log begins later."""
+    found: int | None = await fetch_value(
+        connection, _SQL["last_before"], shard=shard, tenant=tenant, below=below
+    )
+    return found
 
 
 def _event(position: int, stored: _Stored) -> Event:

@@ -26,6 +26,12 @@ FROM bounds LEFT JOIN LATERAL (
 ) AS chunk ON true
 ORDER BY chunk.first_position
 
+-- name: last_before
+-- The newest position below one that a chunk ends with: across a gap, as a restore leaves it.
+SELECT event_log.last_position FROM event_log
+WHERE event_log.shard = :shard AND event_log.tenant = :tenant AND event_log.last_position < :below::bigint
+ORDER BY event_log.last_position DESC LIMIT 1
+
 -- name: read_heads
 -- Where the logs of these tenants end, of those that have one.
 SELECT head.tenant, head.last

@@ -12,6 +12,19 @@ SELECT tenant, type, dependency, rest_us,
        greatest(extract(epoch FROM probe_at - now()) * 1e6, 0)::bigint AS probe_in_us, opened_at
 FROM circuits WHERE tenant = :tenant ORDER BY type, dependency
 
+-- name: parked_types
+-- Types with circuits that are not closed, of each tenant the first few to be parked, the oldest of all first.
+SELECT tenant, job_types.name AS type, parked.dependency, dependencies, types, rank
+FROM (
+    SELECT tenant, type, min(opened_at) AS since, min(dependency) AS dependency, count(*) AS dependencies,
+           count(*) OVER (PARTITION BY tenant) AS types,
+           row_number() OVER (PARTITION BY tenant ORDER BY min(opened_at), type) AS rank
+    FROM circuits GROUP BY tenant, type
+) AS parked
+JOIN job_types ON job_types.id = parked.type
+WHERE rank <= :per_tenant
+ORDER BY since, tenant, parked.type LIMIT :limit
+
 -- name: open_circuit
 INSERT INTO circuits (tenant, type, dependency, rest_us, probe_at)
 VALUES (:tenant, :type, :dependency, :rest_us, now() + :probe_in::interval)

@@ -119,6 +119,11 @@ class WorkerView(Struct, kw_only=True):
         dict[str, str],
         doc("Limit of a job in a process of its own → what holds it on that machine."),
     ]
+    closed_seconds: Annotated[
+        float | None,
+        doc("For how long it has been given no jobs, to be spared by the autoscaler; else null."),
+    ] = None
+    closed_because: Annotated[str | None, doc("Why that is so, as a sentence.")] = None
 
 
 class WorkerList(Struct, kw_only=True):

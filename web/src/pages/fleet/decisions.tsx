@@ -37,7 +37,7 @@ function Change({ one }: { one: ScalingDecision }): JSX.Element {
 
 const COLUMNS: Column<ScalingDecision>[] = [
   { name: 'when', title: 'When', cell: (one) => <Time at={one.at} /> },
-  { name: 'pool', title: 'Pool', cell: (one) => <b>{one.pool}</b> },
+  { name: 'pool', title: 'Pool', minor: true, cell: (one) => <b class="break">{one.pool}</b> },
   { name: 'change', title: 'Workers', cell: (one) => <Change one={one} /> },
   {
     name: 'why',
@@ -46,6 +46,7 @@ const COLUMNS: Column<ScalingDecision>[] = [
     cell: (one) => (
       <div class="decision-why">
         <span>
+          <b class="narrow-only">{one.pool} </b>
           <Code code={one.code} /> {one.dry_run && <Tag>dry run</Tag>}
         </span>
         <span>{one.reason}</span>

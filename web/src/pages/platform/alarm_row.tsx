@@ -1,7 +1,7 @@
 /** One alarm: what, where, since when, how far over, and what helps. */
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 
-import { Badge, Tag, Time } from '../../components';
+import { Badge, Tag, Time, withCode } from '../../components';
 import { compact, percent, seconds } from '../../format';
 import { Link } from '../../router';
 import type { Alarm } from '../../types';
@@ -15,11 +15,6 @@ export function worstFirst(alarms: readonly Alarm[]): Alarm[] {
   return [...alarms].sort(
     (a, b) => rank(a) - rank(b) || a.since.localeCompare(b.since) || a.name.localeCompare(b.name),
   );
-}
-
-/** What stands between backticks is a command; all of it is text. */
-function withCommands(text: string): ComponentChildren {
-  return text.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
 
 /** Ages are told as times, parts of a whole by the hundred, paces by how often the usual one. */
@@ -47,7 +42,7 @@ export function AlarmRow({ alarm, isShort }: { alarm: Alarm; isShort?: boolean }
       </div>
       {!isShort && (
         <div class="alarm-more">
-          <p class="break">{withCommands(alarm.runbook)}</p>
+          <p class="break">{withCode(alarm.runbook)}</p>
           <p class="alarm-small">
             <code>{alarm.name}</code>
             <span class="num">

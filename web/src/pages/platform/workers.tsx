@@ -35,6 +35,12 @@ function total(slots: Record<string, number>): number {
 function State({ worker }: { worker: Worker }): JSX.Element {
   if (worker.draining) return <Badge tone="info">Draining</Badge>;
   if (worker.silent) return <Badge tone="warn">Silent</Badge>;
+  if (worker.closed_seconds != null)
+    return (
+      <span title={worker.closed_because ?? ''}>
+        <Badge tone="info">Closed</Badge> <Duration seconds={worker.closed_seconds} />
+      </span>
+    );
   return <Badge tone="ok">Live</Badge>;
 }
 
@@ -150,11 +156,12 @@ function Summary({ workers }: { workers: Worker[] }): JSX.Element {
   const running = workers.reduce((sum, one) => sum + total(one.running), 0);
   const slots = workers.reduce((sum, one) => sum + total(one.slots), 0);
   const draining = workers.filter((one) => one.draining).length;
+  const closed = workers.filter((one) => one.closed_seconds != null).length;
   const builds = new Set(workers.map((one) => one.build).filter(Boolean)).size;
   return (
     <Card>
       <div class="stats">
-        <Stat label="Workers" value={count(workers.length)} hint={`${count(draining)} draining`} />
+        <Stat label="Workers" value={count(workers.length)} hint={`${count(draining)} draining, ${count(closed)} closed`} />
         <Stat label="Jobs running" value={count(running)} unit={`of ${count(slots)} slots`} />
         <Stat label="Builds" value={count(builds)} hint={builds > 1 ? 'more than one is out' : 'all the same'} />
       </div>
