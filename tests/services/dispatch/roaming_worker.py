@@ -37,6 +37,7 @@ class RoamingWorker:
         self.done: set[str] = set()
         self.trouble: list[str] = []
         self._last: dict[ShardId, float] = {}
+        self.givers: dict[ShardId, set[Platform]] = defaultdict(set)
         self.gaps: dict[ShardId, float] = defaultdict(float)  # the longest time without a grant
 
     def meet(self, *platforms: Platform) -> None:
@@ -57,6 +58,7 @@ class RoamingWorker:
     def forget_gaps(self) -> None:
         """What comes from now on is measured."""
         self._last.clear()
+        self.givers.clear()
         self.gaps.clear()
 
     async def _serve(self, platform: Platform) -> None:
@@ -102,6 +104,7 @@ class RoamingWorker:
             self.given[hand.platform] += 1
             is_long = sum(self.runs.values()) % LONG_EVERY == 0
             self._held[job] = lease, now + (LONG_RUN_SECONDS if is_long else RUN_SECONDS)
+            self.givers[lease.shard].add(hand.platform)
             before = self._last.get(lease.shard, now)
             self.gaps[lease.shard] = max(self.gaps[lease.shard], now - before)
             self._last[lease.shard] = now

@@ -35,7 +35,7 @@ GAP_SECONDS_MAX = 2.0
 SOAK_SECONDS = float(os.environ.get("FAIRWAY_SPREAD_SECONDS", "600"))
 SOAK_SHARDS = 16
 STAY_SECONDS = 20.0
-SETTLED_SECONDS = 10.0  # of those; then the shards are spread
+MEASURED_SECONDS = 10.0  # of those at least, once the shards are spread
 UNEVEN_MAX = 0.20
 
 
@@ -155,7 +155,11 @@ def now_us(platform: Platform) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS + 120)
 async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> None:
-    """FAIRWAY_SPREAD_SECONDS says for how long; prints what was seen."""
+    """FAIRWAY_SPREAD_SECONDS says for how long; prints what was seen.
+
+    On a machine that is busy with others nothing is granted for a while on shards that stay where
+    they are, either: only what is beyond that is the moves' own.
+    """
     settings = Settings(data_dir=QUICK.data_dir, shard_count=SOAK_SHARDS)
     stays = [await joined(database_url, settings) for _ in range(2)]
     await until(lambda: opened(*stays) == [SOAK_SHARDS // 2] * 2)
@@ -169,10 +173,12 @@ async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> Non
     while time.monotonic() < ends:
         guest = await joined(database_url, settings)
         worker.meet(guest)
-        await asyncio.sleep(SETTLED_SECONDS)
+        leaves = time.monotonic() + STAY_SECONDS
+        everybody = (*stays, guest)
+        await until(lambda all_of=everybody: opened(*all_of) == [5, 5, 6])
         before = worker.given.copy()
-        await asyncio.sleep(STAY_SECONDS - SETTLED_SECONDS)
-        given = [worker.given[one] - before[one] for one in (*stays, guest)]
+        await asyncio.sleep(max(leaves - time.monotonic(), MEASURED_SECONDS))
+        given = [worker.given[one] - before[one] for one in everybody]
         uneven.append(max(abs(one * 3 / sum(given) - 1) for one in given))
         await guest.let_go()
         await until(lambda: sum(opened(*stays)) == SOAK_SHARDS)
@@ -183,9 +189,14 @@ async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> Non
     await load.end()
     await until(lambda: worker.done >= set(load.jobs))
     lost, doubled = set(load.jobs) - worker.done, [n for n in worker.runs.values() if n > 1]
+    moved = {shard for shard, givers in worker.givers.items() if len(givers) > 1}
+    gaps = worker.gaps
+    longest = max(gaps[shard] for shard in moved)
+    of_others = max(gap for shard, gap in gaps.items() if shard not in moved)
     print(  # noqa: T201  # what the soak is run for
         f"{visits} visits, {len(load.jobs)} jobs, lost {len(lost)}, run twice {len(doubled)},"
-        f" longest time without a grant {max(worker.gaps.values()):.2f} s,"
+        f" longest time without a grant {longest:.2f} s on {len(moved)} shards that moved,"
+        f" {of_others:.2f} s on those that stayed,"
         f" work uneven by {max(uneven):.0%} at most, trouble {worker.trouble}"
     )
     await worker.leave()
@@ -193,5 +204,5 @@ async def test_a_server_joins_and_leaves_over_and_over(database_url: str) -> Non
         await one.stop()
     assert (lost, doubled, worker.trouble) == (set(), [], [])
     assert len(worker.gaps) == SOAK_SHARDS
-    assert max(worker.gaps.values()) <= GAP_SECONDS_MAX
+    assert longest - of_others <= GAP_SECONDS_MAX
     assert max(uneven) <= UNEVEN_MAX
