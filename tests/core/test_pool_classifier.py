@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.duration_histogram import WINDOW, DurationHistogram
 from fairway.core.ids import PoolId, TenantId, TypeId
+from fairway.core.insight.duration_histogram import WINDOW, DurationHistogram
 from fairway.core.pool_classifier import (
     HOUR_US,
     RUNS_MIN,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fairway.core.audit import Act, Actor, AuditFilter, line_of
 from fairway.core.ids import TenantId
-from fairway.store.audit import add_audit, audit_of, forget_floods, list_audit
 from fairway.store.connections.database import Connection
+from fairway.store.registry.audit import add_audit, audit_of, forget_floods, list_audit
 
 LOUD, QUIET = TenantId(1), TenantId(2)
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.duration_histogram import DurationHistogram
 from fairway.core.failure.sliding_window import SlidingCount
 from fairway.core.ids import PoolId, TenantId, TypeId
+from fairway.core.insight.duration_histogram import DurationHistogram
 
 HOUR_US = 3_600_000_000
 RUNS_MIN = 20  # fewer say nothing about a 95th percentile

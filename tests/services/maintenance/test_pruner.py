@@ -29,8 +29,8 @@ from fairway.services.maintenance.pruner import KEYS_AT_ONCE, REST_SECONDS, Prun
 from fairway.services.platform import Platform
 from fairway.services.store_clock import StoreClock
 from fairway.store import submissions
-from fairway.store.audit import add_audit
 from fairway.store.connections.database import Connection
+from fairway.store.registry.audit import add_audit
 from fairway.store.schema import partitions
 
 OLD = datetime.now(UTC) - timedelta(days=30)

@@ -39,7 +39,7 @@ from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
 from fairway.services.registry.tenant_states import TenantStates
 from fairway.services.restraints.pauses import Pauser
-from fairway.store.audit import list_audit
+from fairway.store.registry.audit import list_audit
 
 WHY = "The invoice is open."
 

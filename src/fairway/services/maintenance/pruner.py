@@ -22,11 +22,12 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, flows, leadership, schedules, submissions, unique_jobs
 from fairway.store import bulk_actions as actions
+from fairway.store import flows, leadership, schedules, submissions, unique_jobs
 from fairway.store.billing import usage
 from fairway.store.connections.database import Connection, Database
 from fairway.store.insight import alarm_history, marks, minutes, sights
+from fairway.store.registry import audit
 from fairway.store.schema import log_partitions, partition_retirement, partitions
 from fairway.store.webhooks import deliveries
 

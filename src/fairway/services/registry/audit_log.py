@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fairway.core.audit import Act, Actor, line_of
 from fairway.core.redaction import USUAL, Redaction
-from fairway.store import audit as store
 from fairway.store.connections.database import Connection
+from fairway.store.registry import audit as store
 
 
 class AuditLog:

@@ -22,9 +22,8 @@ from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.transient_errors import told_if_away
-from fairway.store import audit
 from fairway.store.connections.database import Database
-from fairway.store.registry import job_types
+from fairway.store.registry import audit, job_types
 from fairway.store.registry import pools as pool_store
 from fairway.store.registry.tenants import store_now
 

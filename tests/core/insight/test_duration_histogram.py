@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.duration_histogram import WINDOW, DurationHistogram
+from fairway.core.insight.duration_histogram import WINDOW, DurationHistogram
 
 times_us = st.lists(st.integers(8, 1 << 40), min_size=1, max_size=200)
 
