@@ -10,7 +10,8 @@ from tests.store.rows import lease_for, new_job
 from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.lifecycle import State
-from fairway.store import leadership, leases, outcomes, shard_looks, shard_terms, submissions
+from fairway.store import leadership, leases, outcomes, shard_looks, submissions
+from fairway.store.connections import shard_terms
 from fairway.store.connections.database import Connection
 from fairway.store.outcomes import RefusedEnd, Settlement, Success
 from fairway.store.registry.tenants import found_cluster

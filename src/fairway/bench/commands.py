@@ -46,7 +46,7 @@ def engine(
         return costs.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
     from fairway.bench import engine as command
 
-    options = command.Options(tenants, seconds, burn_jobs, shards)
+    options = command.EngineOptions(tenants, seconds, burn_jobs, shards)
     return command.run(options, json_output=json)
 
 

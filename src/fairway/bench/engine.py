@@ -37,14 +37,14 @@ WARM_SECONDS = 2.0
 JOBS_PER_SECOND_MAX = 60_000  # surely no more are recorded
 
 
-class Options(NamedTuple):
+class EngineOptions(NamedTuple):
     tenants: int
     seconds: float  # of each timed part
     burn_jobs: int
     shards: int | None  # None: as the settings say
 
 
-def run(options: Options, *, json_output: bool) -> int:
+def run(options: EngineOptions, *, json_output: bool) -> int:
     figures = output.measured(measure(options))
     if json_output:
         output.show(figures, json_output=True)
@@ -53,7 +53,7 @@ def run(options: Options, *, json_output: bool) -> int:
     return 0
 
 
-async def measure(options: Options) -> dict[str, float]:
+async def measure(options: EngineOptions) -> dict[str, float]:
     figures: dict[str, float] = {}
     seconds, burn_jobs = options.seconds, options.burn_jobs
     async with bench_platform(options.tenants, options.shards) as platform:

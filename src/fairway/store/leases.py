@@ -15,7 +15,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.run.lease import StoredLease
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch, fetch_values
-from fairway.store.shard_terms import guard, shards_of
+from fairway.store.connections.shard_terms import guard, shards_of
 from fairway.store.sql import load
 
 _SQL = load("leases.sql")

@@ -23,7 +23,7 @@ from fairway.store.connections.database import (
     fetch_value,
     is_found,
 )
-from fairway.store.shard_terms import guard, shards_of
+from fairway.store.connections.shard_terms import guard, shards_of
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")

@@ -16,7 +16,7 @@ from fairway.services.recording import row_writer
 from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
-from fairway.store.shard_terms import ShardsLost
+from fairway.store.connections.shard_terms import ShardsLost
 
 SHARD = ShardId(0)
 
@@ -56,7 +56,7 @@ async def test_bad_rows_stand_alone_and_cost_a_few_statements(
     table = Table(bad)
     parts = await write(database, table, 2000)
     assert sorted(table.written) == sorted(set(range(2000)) - bad), "each once"
-    refused = {part.place for part in parts if isinstance(part, RowRefused)}
+    refused = {part.number for part in parts if isinstance(part, RowRefused)}
     assert refused == bad
     for part in parts:
         if isinstance(part, RowsWritten):
@@ -160,7 +160,7 @@ async def test_with_patience_an_error_inside_the_store_may_pass(
     table.passing = [asyncpg.InternalServerError("cache lookup failed")]
     assert [type(part) for part in await patiently(writer, table, [1])] == [RowsWritten]
     parts = await patiently(writer, table, [4, 5, 6])
-    assert [part.place for part in parts if isinstance(part, RowRefused)] == [1]
+    assert [part.number for part in parts if isinstance(part, RowRefused)] == [1]
     assert sorted(table.written) == [1, 4, 6]
 
 
@@ -178,7 +178,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     table.bad = {many[3], many[7]}
     async with asyncio.timeout(30):
         parts = await writing
-    assert {part.place for part in parts if isinstance(part, RowRefused)} == table.bad
+    assert {part.number for part in parts if isinstance(part, RowRefused)} == table.bad
     assert sorted(table.written) == sorted(set(many) - table.bad)
 
 

@@ -14,11 +14,12 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from fairway.core.ids import ShardId, Term
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.recording.row_writer import Write
-from fairway.store import flows, outcomes, shard_terms
+from fairway.store import flows, outcomes
+from fairway.store.connections import shard_terms
 from fairway.store.connections.database import Connection
+from fairway.store.connections.shard_terms import ShardsLost
 from fairway.store.flow_locks import Wait
 from fairway.store.flows import Key
-from fairway.store.shard_terms import ShardsLost
 
 TRIES_BEFORE_STANDING = 4  # of a lock that was not free, in about a third of a second
 

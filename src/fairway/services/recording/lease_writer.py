@@ -18,9 +18,9 @@ from fairway.services.recording.row_writer import RowRefused, RowWriter
 from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import leases as store
-from fairway.store import shard_terms
+from fairway.store.connections import shard_terms
 from fairway.store.connections.database import Connection, Database
-from fairway.store.shard_terms import ShardsLost
+from fairway.store.connections.shard_terms import ShardsLost
 
 LEASE_WRITES_MAX = 2
 
@@ -103,8 +103,8 @@ class LeaseWriter:
             decided: set[int] = set()
             async for part in self._writer.write(self._write_rows, shards, rows, patient=True):
                 if isinstance(part, RowRefused):
-                    decided.add(part.place)
-                    self._dispatcher.take_back(group[part.place], lease_refusal(part.error))
+                    decided.add(part.number)
+                    self._dispatcher.take_back(group[part.number], lease_refusal(part.error))
                     continue
                 decided.update(part.places)
                 done += [(lease, lease.job.id in part.answer) for lease in part.of(group)]

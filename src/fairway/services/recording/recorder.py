@@ -290,8 +290,8 @@ class Recorder:
         decided: list[Sequence[int]] = []
         async for part in parts:
             if isinstance(part, RowRefused):
-                decided.append([part.place])
-                first = ends[part.place]
+                decided.append([part.number])
+                first = ends[part.number]
                 await self.refused_ends.until_room(first, part.error)
                 self.refused_ends.take(first, part.error)
                 continue

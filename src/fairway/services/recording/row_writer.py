@@ -22,8 +22,8 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import code_of, is_about_rows
+from fairway.store.connections.shard_terms import ShardsLost
 from fairway.store.flow_locks import FlowsBusy
-from fairway.store.shard_terms import ShardsLost
 
 log = logger("row_writer")
 
@@ -55,7 +55,7 @@ class RowsWritten(NamedTuple, Generic[Answer]):
 class RowRefused(NamedTuple):
     """One row, by its place, that the store will never take."""
 
-    place: int
+    number: int
     error: Exception
 
 
