@@ -11,6 +11,8 @@ import pytest
 from tests.acceptance.house import House
 from tests.postgres import Server, fresh_database, open_room
 
+from fairway.worker.runners.spares import SPARES
+
 FIGURES = pytest.StashKey[dict[str, str]]()
 
 
@@ -47,6 +49,12 @@ async def furnished(room: Path, postgres_server: Server) -> AsyncIterator[House]
 async def house(room: Path, postgres_server: Server) -> AsyncIterator[House]:
     async with furnished(room, postgres_server) as house:
         yield house
+
+
+@pytest.fixture
+def spare_runners(house: House) -> None:
+    """The house's workers keep spare interpreters, as they do elsewhere: runners are killed."""
+    house.worker_settings = {**house.worker_settings, "ACCEPTANCE_SPARES": str(SPARES)}
 
 
 @pytest.fixture

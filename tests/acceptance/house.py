@@ -42,14 +42,20 @@ class Server(Program):
     """`fairway server`; its writes carry its name in the trace."""
 
     def __init__(
-        self, dsn: str, name: str, port: int, log: Path, settings: Mapping[str, str]
+        self,
+        dsn: str,
+        name: str,
+        port: int,
+        log: Path,
+        settings: Mapping[str, str],
+        *,
+        anew: bool = False,
     ) -> None:
         self.name = name
         self.url = f"http://127.0.0.1:{port}"
         own = f"{dsn}&acceptance.server={name}"
-        super().__init__(
-            ["server", "--port", str(port)], {**settings, "FAIRWAY_DATABASE_URL": own}, log
-        )
+        words, given = ["server", "--port", str(port)], {**settings, "FAIRWAY_DATABASE_URL": own}
+        super().__init__(words, given, log, anew=anew)
 
     async def ready(self, within_seconds: float = 60.0) -> float:
         """Wait until it answers that work can be accepted; says how long that took."""
@@ -92,10 +98,11 @@ class House:
 
     # -- programs ----------------------------------------------------------------------------
 
-    def start_server(self, port: int | None = None) -> Server:
+    def start_server(self, port: int | None = None, *, anew: bool = False) -> Server:
+        """Anew: as a shell starts it, for a test that measures its memory."""
         name = f"server-{next(self._numbers)}"
         log = self.room / f"{name}.log"
-        server = Server(self.dsn, name, port or free_port(), log, self.settings)
+        server = Server(self.dsn, name, port or free_port(), log, self.settings, anew=anew)
         self.servers.append(server)
         self.programs.append(server)
         return server

@@ -11,21 +11,36 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.acceptance.forks import fork
+
 ROOT = Path(__file__).parents[2]
 RUNNER = "fairway-runner"
 STANDING_STILL_SECONDS = 0.2  # between two looks: no program of ours was given time
 
 
 class Program:
-    """One `fairway …` process in a session of its own; what it says goes to a file."""
+    """One `fairway …` process in a session of its own; what it says goes to a file.
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    Servers and workers are forks of one process that has read the modules (`zygote.py`), unless
+    they are to start anew.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        *,
+        anew: bool = False,
+    ) -> None:
         self.log = log
         clean = {k: v for k, v in os.environ.items() if not k.startswith("FAIRWAY_")}
+        given = clean | {"PYTHONUNBUFFERED": "1"} | dict(environment)
         with log.open("ab") as file:
-            self._child = subprocess.Popen(
+            forked = None if anew else fork(arguments, given, file.fileno())
+            self._child = forked or subprocess.Popen(
                 [sys.executable, "-m", "fairway", *arguments],
-                env=clean | {"PYTHONUNBUFFERED": "1"} | dict(environment),
+                env=given,
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -63,7 +78,9 @@ class Program:
     async def ended(self, within_seconds: float) -> int:
         """Its exit status; it must end within so many seconds."""
         await until(lambda: not self.alive, within_seconds, f"the end of {self.log.name}")
-        return self._child.returncode
+        status = self._child.poll()
+        assert status is not None
+        return status
 
     async def says(self, words: str, within_seconds: float = 60.0) -> None:
         def heard() -> bool:

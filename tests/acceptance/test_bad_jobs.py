@@ -6,6 +6,8 @@ import pytest
 from tests.acceptance.checker import DEAD, check_legality
 from tests.acceptance.house import House
 
+pytestmark = pytest.mark.usefixtures("spare_runners")
+
 
 async def test_a_job_that_holds_the_interpreter_keeps_its_lease(house: House) -> None:
     """The lease is three seconds; the job lets nothing else in its process move for five."""

@@ -143,7 +143,7 @@ async def test_the_process_stays_under_its_stated_ceiling(
     house.settings = house.settings | SMALL
     ceiling = ceiling_bytes(load(house.settings))
     keys = await new_tenants(house.dsn)
-    server = house.start_server()
+    server = house.start_server(anew=True)
     await server.ready()
     at_rest = peak_bytes(server.pid)
     flood = Flood(server.url)

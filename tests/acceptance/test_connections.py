@@ -73,7 +73,7 @@ OFTEN = {
 async def test_a_connection_holds_no_more_than_is_stated(
     house: House, figures: dict[str, str], worst: str, head: str
 ) -> None:
-    server = house.start_server()
+    server = house.start_server(anew=True)
     await server.ready()
     at_rest = peak_bytes(server.pid)
     async with AsyncExitStack() as stack:

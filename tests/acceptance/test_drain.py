@@ -55,25 +55,25 @@ async def test_an_outcome_survives_the_death_of_its_worker(house: House) -> None
     house.settings["FAIRWAY_LEASE_SECONDS"] = "short=2,medium=60,long=60"
     (worker,) = await house.open()
     (server,) = house.servers
-    jobs = [await house.post("work", "medium", seconds=1), await house.post("haul", "long")]
-    done = await house.finished(jobs.pop())
+    done = await house.finished(await house.post("haul", "long"))
     assert done["state"] == "succeeded"
-    await house.ledger.begins(jobs[0])
+    job = await house.post("work", "medium", seconds=2)
+    await house.ledger.begins(job)
     await server.kill()
-    await until(lambda: bool(house.ledger.ended(jobs[0])), 10, "the end of the run")
+    await until(lambda: bool(house.ledger.ended(job)), 10, "the end of the run")
     journal = house.room / "journal"
     await until(
-        lambda: any(jobs[0] in path.read_text() for path in journal.iterdir()), 15, "the journal"
+        lambda: any(job in path.read_text() for path in journal.iterdir()), 15, "the journal"
     )
     await worker.kill()
     await house.restart(server).ready()
     successor = house.start_worker()
-    view = await house.finished(jobs[0], within_seconds=30)
+    view = await house.finished(job, within_seconds=30)
     assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 1), view
-    assert len(house.ledger.begun(jobs[0])) == 1, "it ran again"
+    assert len(house.ledger.begun(job)) == 1, "it ran again"
     assert "reporting outcomes of a worker that died" in successor.said
     await until(
-        lambda: all(jobs[0] not in path.read_text() for path in journal.iterdir()),
+        lambda: all(job not in path.read_text() for path in journal.iterdir()),
         5,
         "a journal without what was recorded",
     )

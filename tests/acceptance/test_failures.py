@@ -14,7 +14,11 @@ from fairway.core.ids import unix_ms_of
 
 APP = "tests.acceptance.failing_jobs:app"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("spare_runners"),
+]
 
 
 async def batch(house: House, kind: str, count: int, **payload: Any) -> list[str]:

@@ -11,6 +11,8 @@ from tests.acceptance.checker import check_legality
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_alive, until
 
+pytestmark = pytest.mark.usefixtures("spare_runners")
+
 HARD = "tests.acceptance.hard_jobs:app"
 
 

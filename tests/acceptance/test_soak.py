@@ -14,6 +14,8 @@ import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, send
 
+pytestmark = pytest.mark.usefixtures("spare_runners")
+
 SECONDS = 90.0
 
 

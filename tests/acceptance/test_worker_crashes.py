@@ -9,6 +9,8 @@ import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_alive, send, until
 
+pytestmark = pytest.mark.usefixtures("spare_runners")
+
 SLOW_APP = "tests.acceptance.slow_to_load:app"
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_resting, send, until
 
+pytestmark = pytest.mark.usefixtures("spare_runners")
+
 ONE_SLOT = ("short=1", "medium=1")
 MODES = (("nap", "short"), ("work", "medium"))
 

@@ -22,6 +22,11 @@ ODD = "tests.worker.odd_jobs:app"
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def no_spares() -> None:
+    """Here they are, and must end with their worker."""
+
+
 def keeper_for(platform: Platform, **more: Any) -> Keeper:
     options: dict[str, Any] = {"target": ODD, "slots": {"short": 8, "medium": 8}} | more
     return Keeper(WorkerOptions(name="one", urls=[platform.url], api_key="key", **options))

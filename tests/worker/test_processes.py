@@ -25,6 +25,11 @@ ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8,
 NOBODY = "/nowhere/python"
 
 
+@pytest.fixture(autouse=True)
+def no_spares() -> None:
+    """Here they are, and are killed with the runners."""
+
+
 @pytest.fixture
 async def platform(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Platform]:
     monkeypatch.setattr(pings, "QUIET_LOOKS", 1)

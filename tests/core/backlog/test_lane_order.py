@@ -7,11 +7,12 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, exhaust, make
 from tests.core.plain_lanes import PlainLanes
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 from tests.steps import steps_of
 
 from fairway.core.backlog.firsts import Firsts
@@ -139,7 +140,7 @@ class World:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=100, deadline=None)
+@tried(50)
 def test_lanes_go_in_the_order_of_the_plain_way(seed: int) -> None:
     plain, real = World(PlainLanes), World(LaneShare)
     for deed, what in deeds_of(random.Random(seed)):

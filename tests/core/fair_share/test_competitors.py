@@ -74,7 +74,7 @@ def check(all_: Competitors) -> None:
         assert node.queue is all_.queue_of(node.tenant)
 
 
-@tried(200)
+@tried(100)
 @given(steps)
 def test_what_is_counted_is_what_is_there(steps: list[Step]) -> None:
     share = PoolShare(ShareSettings())

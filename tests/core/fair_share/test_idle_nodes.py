@@ -41,7 +41,7 @@ class Room:
         return set(found)
 
 
-@tried(200)
+@tried(100)
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), max_size=60), st.integers(0, 40))
 def test_those_leave_whose_debt_is_over(owing: list[tuple[int, int]], moment: int) -> None:
     room = Room(9)

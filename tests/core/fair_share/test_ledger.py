@@ -72,7 +72,7 @@ deeds = st.sampled_from(["grant", "finish", "own", "own ends", "own adopted"])
 steps = st.lists(st.tuples(st.integers(0, 30_000_000), deeds, st.integers(1, 9)), max_size=40)
 
 
-@tried(200)
+@tried(100)
 @given(steps, st.tuples(st.integers(1, 100), st.integers(1, 100)))
 def test_own_workers_leave_shares_and_estimates_as_they_are(
     steps: list[Step], weights: tuple[int, int]
@@ -90,7 +90,7 @@ turns = st.sampled_from(["start", "start", "start", "end", "end", "nap"])
 lives = st.lists(st.tuples(st.integers(0, 200_000), turns, st.integers(0, 5)), max_size=40)
 
 
-@tried(200)
+@tried(100)
 @given(lives, st.integers(1, 1000))
 def test_what_was_charged_is_what_ran(lives: list[Step], weight: int) -> None:
     """However wrong the guess was, whenever that was found out, and whoever slept meanwhile."""

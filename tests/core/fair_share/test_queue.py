@@ -66,7 +66,7 @@ class Level:
         return [node for node in self.nodes.values() if node.eligible and not node.aside]
 
 
-@tried(300)
+@tried(100)
 @given(st.lists(st.integers(1, 100), min_size=TENANTS, max_size=TENANTS), steps)
 def test_the_smallest_virtual_time_goes_next(weights: list[int], steps: list[Step]) -> None:
     level = Level(LOOSE, weights)
@@ -80,7 +80,7 @@ def test_the_smallest_virtual_time_goes_next(weights: list[int], steps: list[Ste
         assert level.queue.weight == sum(node.weight for node in eligible)
 
 
-@tried(300)
+@tried(100)
 @given(steps)
 def test_who_holds_its_fair_slots_goes_after_all_others(steps: list[Step]) -> None:
     """Only where all do is the smallest virtual time served again."""
@@ -117,7 +117,7 @@ def tidied(slack: int, carried: int) -> Iterator[None]:
         yield
 
 
-@tried(300)
+@tried(100)
 @given(
     st.lists(st.integers(1, 100), min_size=TENANTS, max_size=TENANTS),
     steps,

@@ -41,7 +41,7 @@ visits = st.lists(st.integers(20_000, 2 * SECOND), min_size=1, max_size=20).map(
 )
 
 
-@tried(60)
+@tried(30)
 @given(visits, st.integers(1, 100))
 def test_who_comes_and_goes_never_waits_for_a_neighbour(visits_us: list[int], weight: int) -> None:
     sim = visited(DOOR, visits_us, weight).run(visits_us[-1] + SECOND)
@@ -54,7 +54,7 @@ def test_without_a_door_it_waits() -> None:
     assert max(waits_us(visited(SHUT, visits_us).run(4 * SECOND), visits_us)) > 10_000
 
 
-@tried(60)
+@tried(30)
 @given(visits)
 def test_a_borrower_leaves_the_door_free_and_no_more_than_that(visits_us: list[int]) -> None:
     sim = visited(DOOR, visits_us)
@@ -67,7 +67,7 @@ def test_a_borrower_leaves_the_door_free_and_no_more_than_that(visits_us: list[i
     assert min(busy for _, busy in found) == 18, "and all others are busy"
 
 
-@tried(60)
+@tried(30)
 @given(slots, loads(jobs=ENDLESS))
 def test_nobody_away_and_the_door_is_nothing(slots: int, loads: dict[int, Load]) -> None:
     """P7 holds to the letter, and every choice is the same."""

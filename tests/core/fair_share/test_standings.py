@@ -44,7 +44,7 @@ class Asked(PoolShare):
             self.standings.standing(TenantId(tenant), now_us)
 
 
-@tried(200)
+@tried(100)
 @given(steps)
 def test_asking_changes_no_decision(steps: list[Step]) -> None:
     quiet, asked = PoolShare(ShareSettings()), Asked(ShareSettings())

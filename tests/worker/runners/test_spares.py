@@ -16,6 +16,7 @@ from fairway.worker.runners.spares import SPARES, SpareProcess, Spares
 
 @pytest.fixture
 async def stock(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spares]:
+    monkeypatch.setattr(spares, "SPARES", SPARES)
     monkeypatch.setattr(spares, "RESTOCK_SECONDS", 0.01)
     made = Spares()
     yield made
