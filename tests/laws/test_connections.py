@@ -20,6 +20,7 @@ HOT = {
     "services/dispatch/fair_share_loop.py",
     "services/dispatch/backlog_reconciler.py", "services/scheduling/ticker.py",
     "services/submit/outbox.py", "services/events/sequencer.py", "services/dispatch/pulls.py",
+    "services/busy_shards.py",
     # groups: who comes meanwhile shares the next one
     "services/jobs/job_reader.py", "services/recording/row_writer.py",
     "services/submit/submission.py",
