@@ -8,30 +8,17 @@ from typing import Any
 
 import asyncpg
 import httpx2
-from tests.acceptance.house import House, Server, free_port
+from tests.acceptance.house import House, Server
 
 from fairway.core.ids import shard_of
 from fairway.core.lifecycle import State
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
+from fairway.store import leadership
 from fairway.store.registry import tenants
 
 SHARDS = 4
 SLOTS = 12
-
-#: A shard goes only to the server at the port that is written down for it, while it is.
-PLACES = """
-CREATE TABLE places (shard int, port text);
-CREATE FUNCTION keep_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    IF NEW.owner IS DISTINCT FROM OLD.owner
-       AND EXISTS (SELECT FROM places WHERE shard = NEW.shard AND NEW.owner_url NOT LIKE port) THEN
-        RETURN NULL;
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER keep_place BEFORE UPDATE ON shards FOR EACH ROW EXECUTE FUNCTION keep_place();
-"""
 
 
 class Split:
@@ -39,23 +26,28 @@ class Split:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        self.keys: list[str] = []  # of the tenant at the first owner, and at the second
+        self.keys: list[str] = ["", ""]  # of a tenant at the first owner, and at the second
         self.servers: list[Server] = []
+        self._owners: dict[int, int] = {}  # shard → which of the servers owned it at first
 
     async def open(self) -> None:
-        house, ports = self.house, [free_port(), free_port()]
+        house = self.house
         house.settings = {**house.settings, "FAIRWAY_SHARD_COUNT": str(SHARDS)}
+        self.servers = [house.start_server() for _ in range(2)]
+        await asyncio.gather(*(server.ready() for server in self.servers))
         connection = await asyncpg.connect(house.dsn)
         try:
-            await connection.execute(PLACES)
-            places = [(shard, f"%:{ports[shard % 2]}") for shard in range(SHARDS)]
-            await connection.executemany("INSERT INTO places VALUES ($1, $2)", places)
-            found = [await self._tenant(connection, f"tenant-{number}") for number in range(2)]
-            self.keys = [key for _, key in sorted(found)]
+            async with asyncio.timeout(60):
+                while sorted(self._owners.values()) != [0, 0, 1, 1]:  # they share the shards
+                    await asyncio.sleep(0.1)
+                    found = await leadership.read_owners(connection)
+                    urls = [server.url for server in self.servers]
+                    self._owners = {s: urls.index(one.owner_url) for s, one in found.items()}
+            for number in range(SHARDS):
+                tenant, key = await self._tenant(connection, f"tenant-{number}")
+                self.keys[self._owners[tenant % SHARDS]] = key
         finally:
             await connection.close()
-        self.servers = [house.start_server(port) for port in ports]
-        await asyncio.gather(*(server.ready() for server in self.servers))
 
     async def _tenant(self, connection: Any, name: str) -> tuple[int, str]:
         tenant = await tenants.add_tenant(connection, name, TenantSettings(tier="enterprise"))
@@ -63,7 +55,7 @@ class Split:
         key = new_api_key("tenant")
         stored = tenants.StoredKey(key.id, key.scope, tenant.id, key.secret_hash)
         await tenants.add_key(connection, stored)
-        return tenant.id % SHARDS % 2, key.text
+        return tenant.id, key.text
 
     async def post(self, owner: int, count: int, **payload: Any) -> list[str]:
         """Jobs of the tenant at this owner, handed in at the first server."""
@@ -75,14 +67,23 @@ class Split:
             )
         assert reply.status_code < 300, reply.text
         ids = [str(one["id"]) for one in reply.json()["items"]]
-        assert {shard_of(job) % 2 for job in ids} == {owner}
+        assert {self._owners[shard_of(job)] for job in ids} == {owner}
         return ids
 
     async def done(self) -> list[int]:
         """How many jobs have succeeded, owner by owner."""
         rows = await self.house.book.rows()
-        ended = [shard_of(row.id) % 2 for row in rows.values() if row.state == State.SUCCEEDED]
+        ended = [
+            self._owners[shard_of(row.id)] for row in rows.values() if row.state == State.SUCCEEDED
+        ]
         return [ended.count(0), ended.count(1)]
+
+    async def until_each(self, at_least: int) -> list[int]:
+        """Both are served: from now on they are compared."""
+        async with asyncio.timeout(60):
+            while min(found := await self.done()) < at_least:  # noqa: ASYNC110  (other processes)
+                await asyncio.sleep(0.05)
+        return found
 
     async def until_done(self, at_least: int, within_seconds: float = 60.0) -> list[int]:
         async with asyncio.timeout(within_seconds):
@@ -100,12 +101,6 @@ class Split:
                 lists.append(reply.json()["workers"])
         return lists
 
-    async def free_places(self) -> None:
-        """Whoever lives may own everything."""
-        connection = await asyncpg.connect(self.house.dsn)
-        await connection.execute("DELETE FROM places")
-        await connection.close()
-
 
 async def test_one_worker_serves_both_owners_alike_and_goes_on_when_one_is_killed(
     house: House, figures: dict[str, str]
@@ -115,8 +110,8 @@ async def test_one_worker_serves_both_owners_alike_and_goes_on_when_one_is_kille
     worker = house.start_worker([split.servers[0].url], pools=(f"short={SLOTS}",))
     await worker.says("serving owners")
 
-    accepted = [*await split.post(0, 300, seconds=0.05), *await split.post(1, 300, seconds=0.05)]
-    before = await split.done()
+    accepted = [*await split.post(0, 500, seconds=0.05), *await split.post(1, 500, seconds=0.05)]
+    before = await split.until_each(20)
     after = await split.until_done(sum(before) + 240)
     first, second = after[0] - before[0], after[1] - before[1]
     share = first / (first + second)
@@ -125,16 +120,15 @@ async def test_one_worker_serves_both_owners_alike_and_goes_on_when_one_is_kille
     lists = await split.workers()
     assert [[one["slots"] for one in seen] for seen in lists] == [[{"short": SLOTS}]] * 2
     assert lists[0][0]["life"] == lists[1][0]["life"], "it is one worker, whoever is asked"
-    await split.until_done(600)
+    await split.until_done(1000)
 
     accepted += await split.post(1, 100, seconds=0.02)  # of the second alone: it has all slots
-    await split.until_done(700)
+    await split.until_done(1100)
 
     accepted += [*await split.post(0, 60, seconds=0.2), *await split.post(1, 60, seconds=0.2)]
-    await split.until_done(720)
+    await split.until_done(1120)
     await split.servers.pop().kill()
-    await split.free_places()
-    await split.until_done(820)
+    await split.until_done(1220)
     assert worker.alive
     await house.check(accepted)
     worker.send(signal.SIGTERM)

@@ -32,6 +32,7 @@ log = logger("worker")
 FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns what now
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
+UNSURE_VERSION = 1  # of a list of several: every one is newer, and one owner alone is told, too
 NAMED_MAX = 16  # addresses of earlier owners that are tried when nobody else answers
 
 
@@ -221,9 +222,10 @@ class Owners:
 
     def _failed(self, one: Conversation) -> None:
         """A call failed. Others may know whether its server owns anything still."""
-        self._known_version = 0
         if one.promises is None:
+            self._known_version = 0
             return
+        self._known_version = UNSURE_VERSION
         one.promises.lost(self._ledger.running_by_pool(one.part))
         since = [other.failing_since for other in self.all]
         longest = time.monotonic() - FALL_BACK_SECONDS
