@@ -16,8 +16,8 @@ from fairway.core.run.outcome import FailureClass, OutcomeKind
 
 PAGE = Path(__file__).parents[2] / "docs/EXCHANGE.md"
 MESSAGES = (
-    "ExchangeRequest", "Hello", "TypeTerms", "Holding", "Report", "FollowUps", "ExchangeReply",
-    "Lease",
+    "ExchangeRequest", "Hello", "SlotOffer", "TypeTerms", "Holding", "Report", "FollowUps",
+    "ExchangeReply", "OwnerAt", "Lease",
 )  # fmt: skip
 
 

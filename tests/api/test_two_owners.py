@@ -66,5 +66,5 @@ def test_a_worker_that_several_servers_hear_is_one() -> None:
     views = [view("b", 1, 5, draining=True), view("a", 1, 0, draining=False)]
     assert merged([*views, view("b", 2, 0.1, draining=False)]) == [
         view("a", 1, 0, draining=False),
-        view("b", 3, 0.1, draining=True),
+        view("b", 2, 0.1, draining=True),
     ]

@@ -150,6 +150,12 @@ async def tell_recycled(world: World) -> httpx2.Response:
     return await world.caller.post(recycled={"died": 3})
 
 
+async def offer_slots(world: World) -> httpx2.Response:
+    """As if others were to be served, and all owners were known."""
+    offer = {"slots": {"medium": 0}, "elsewhere": {"medium": 2}, "is_counted": False}
+    return await world.caller.post(offer=offer, owners=1 << 40)
+
+
 async def call_by_number(world: World) -> httpx2.Response:
     """A call that counts itself far ahead, and waits: it silences nobody else."""
     return await world.caller.post(call=1 << 40, wait_ms=10)
@@ -270,6 +276,13 @@ EXCHANGE: dict[str, Row] = {
     "processes that were replaced": Row(
         "ExchangeRequest.recycled",
         tell_recycled,
+        SHUT_OUT | dict.fromkeys(list(CALLERS)[:4], NOTHING),
+        "changed",
+    ),
+    "an offer to one of several owners": Row(
+        "ExchangeRequest.offer ExchangeRequest.owners"
+        " SlotOffer.slots SlotOffer.elsewhere SlotOffer.is_counted",
+        offer_slots,
         SHUT_OUT | dict.fromkeys(list(CALLERS)[:4], NOTHING),
         "changed",
     ),
@@ -414,7 +427,7 @@ def fields_of(*structs: type[Struct]) -> set[str]:
 def test_every_field_that_a_worker_may_send_has_a_row() -> None:
     said = fields_of(
         wire.ExchangeRequest, wire.Hello, wire.TypeTerms, wire.Holding, wire.Report,
-        wire.FollowUps, CheckpointSave,
+        wire.FollowUps, wire.SlotOffer, CheckpointSave,
     )  # fmt: skip
     assert {field for row in ALL.values() for field in row.fields.split()} == said
 
@@ -424,8 +437,8 @@ def test_those_are_all_structs_of_a_workers_messages() -> None:
     here = {kind for kind in vars(wire).values() if isinstance(kind, type)}
     structs = {k for k in here if issubclass(k, Struct) and k.__module__ == wire.__name__}
     heard = {wire.ExchangeRequest, wire.Hello, wire.TypeTerms, wire.Holding, wire.Report}
-    heard |= {wire.FollowUps}
-    assert structs - heard == {wire.ExchangeReply, wire.Lease}
+    heard |= {wire.FollowUps, wire.SlotOffer}
+    assert structs - heard == {wire.ExchangeReply, wire.Lease, wire.OwnerAt}
 
 
 def test_every_route_of_workers_has_a_row() -> None:
