@@ -45,6 +45,7 @@ GREATEST = frozenset(
         "fairway_lateness_seconds_max",
         # what every process sees alike
         "fairway_alarms",
+        "fairway_alarm_webhooks_off",
         "fairway_job_types",
         "fairway_job_types_max",
         "fairway_pool_slo_seconds",
