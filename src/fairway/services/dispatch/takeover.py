@@ -8,6 +8,7 @@ shard is open, and its streams are found in the store. Claims nothing and renews
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ RUNNING_PAGE = 500  # leases of a statement
 STREAMS_PAGE = 1000
 COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
 STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
+TELL_SECONDS = 0.2  # for others that are opened meanwhile
+TELL_AGAIN_US = 10_000_000
 STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 
 
@@ -55,6 +58,8 @@ class TakeOver:
         self._settings = settings
         self._ports = ports
         self._clock = clock
+        self._opened: list[ShardId] = []  # of which no line tells yet
+        self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
@@ -63,7 +68,7 @@ class TakeOver:
         for step in (self._restore, *listen, self._open, self._discover):
             if not await self._is_done(step, shard, term):
                 return
-        log.info("shard owned", shard=shard, term=term)
+        self._tell_soon(shard)
         await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
@@ -85,11 +90,28 @@ class TakeOver:
                 await step(shard)
                 return self._dispatcher.term_of(shard) == term
             except Exception as error:
-                log.warning(
-                    "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
-                )
+                self._tell_failure(step.__name__, shard, error)
                 await pause(pause_seconds)
         return False
+
+    def _tell_soon(self, shard: ShardId) -> None:
+        """In one line for all that are opened at about the same time: there may be many."""
+        if not self._opened:
+            asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_opened)
+        self._opened.append(shard)
+
+    def _tell_opened(self) -> None:
+        shards, self._opened = sorted(self._opened), []
+        log.info("shards owned", shards=shards)
+
+    def _tell_failure(self, step: str, shard: ShardId, error: Exception) -> None:
+        """What keeps one shard from being opened most often keeps all of them."""
+        now_us, told_us = self._clock.now_us(), self._told_us.get(step)
+        is_news = told_us is None or now_us - told_us >= TELL_AGAIN_US
+        if is_news:
+            self._told_us[step] = now_us
+        say = log.warning if is_news else log.debug
+        say("take-over tries again", shard=shard, step=step, error=repr(error))
 
     async def _restore(self, shard: ShardId) -> None:
         """Leases that were written stand until their worker is silent for too long.
