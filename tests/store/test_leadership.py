@@ -182,6 +182,19 @@ async def test_the_next_owner_knows_whether_all_is_written(
     assert {claim.was_handed_over for claim in taken.values()} == {False}
 
 
+async def test_a_row_that_somebody_holds_is_let_go_later(
+    shards: Connection, other_connection: Connection
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    await other_connection.execute("SET lock_timeout = '2s'")
+    async with shards.transaction():
+        await shards.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        assert await release_shards(other_connection, held, written=held) == {0}
+        assert await claim_shards(other_connection, "b", "", 60) == {1: 2}
+    assert await release_shards(other_connection, held, written=held) == set()
+    assert await claim_shards(other_connection, "b", "", 60) == {0: 2}
+
+
 async def test_servers_hear_of_every_change_of_owners(
     shards: Connection, other_connection: Connection
 ) -> None:

@@ -125,6 +125,28 @@ async def test_servers_join_leave_and_die_and_no_job_is_lost_or_run_twice(
     assert worker.trouble == []
 
 
+async def test_a_hand_over_holds_up_no_renewal_and_leaves_no_shard_without_grants(
+    database_url: str,
+) -> None:
+    """Its row is held by somebody, and what is to be written first fails."""
+
+    async def fails(shards: object) -> None:
+        raise LookupError("not to be written")
+
+    async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
+        ownership, shard = platform.ownership, ShardId(SHARDS - 1)
+        ownership._ports = ownership._ports._replace(write_leases=fails)
+        async with other.transaction():
+            await other.fetch("SELECT FROM shards WHERE shard = $1 FOR UPDATE", shard)
+            async with asyncio.timeout(5):
+                await ownership._hand_over({shard})
+                await ownership.run_once(now_us(platform))
+            assert shard not in platform.dispatcher.terms()
+            assert platform.dispatcher.shards.may_grant(ShardId(0), now_us(platform))
+        await until(lambda: opened(platform) == [SHARDS])  # nobody else wants it
+        assert not platform.dispatcher.shards.suspended
+
+
 async def test_one_sick_shard_stops_alone(database_url: str) -> None:
     async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
         tenants = await of_every_shard(platform)

@@ -39,7 +39,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
@@ -294,7 +294,7 @@ class Ownership:
                 await self._ports.write_leases(shards)
                 while not shards <= letting_go.whole_on_disk(()):
                     await pause(WHOLE_LOOK_SECONDS)
-        except DISCONNECTED as error:
+        except Exception as error:  # whatever it was: what stays here must be granted again
             log.info("not all of the shards is on disk", shards=sorted(shards), error=repr(error))
         async with self._speaking:
             held = self._dispatcher.terms()
@@ -306,7 +306,8 @@ class Ownership:
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
             self._spreading.not_given(shards - whole, self._clock.now_us())
-            async with self._database.background() as connection:
+            # Not by a pool: renewals of all other shards wait for us.
+            async with Deadline(await self._line(), PATIENCE_SECONDS) as connection:
                 await self._release(connection)
         log.info("shards handed over", shards=sorted(whole))
 
@@ -318,9 +319,10 @@ class Ownership:
     async def _release(self, connection: Connection) -> None:
         """What was closed here is anybody's; what fails is tried again with the next round."""
         if self._letting_go:
-            await store.release_shards(connection, self._letting_go, written=self._written)
-            self._letting_go.clear()
-            self._written.clear()
+            released, written = self._letting_go, self._written
+            locked = await store.release_shards(connection, released, written=written)
+            self._letting_go = {one: term for one, term in released.items() if one in locked}
+            self._written = written & locked
 
     async def _stand_in(self, connection: Connection) -> None:
         """For shards that nobody has owned for long, on a server that is not to own any."""
@@ -349,6 +351,8 @@ class Ownership:
                 self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
 
     def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
+        self._letting_go.pop(shard, None)  # an earlier term of it
+        self._written.discard(shard)
         self._dispatcher.claim_shard(shard, term)
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)
