@@ -28,7 +28,8 @@ SELECT shard FROM shards WHERE expires_at < now() OR degraded_term = term ORDER 
 -- As `claim_shards`, for a server that does not own: of these shards those that nobody has. The term says
 -- for itself that it is one of degraded mode; whatever claims the shard later, by whichever build, ends that.
 WITH free AS MATERIALIZED (
-    SELECT shard FROM shards WHERE shard = ANY(:wanted::int[]) AND expires_at < now() ORDER BY shard FOR UPDATE
+    SELECT shard FROM shards WHERE shard = ANY(:wanted::int[]) AND expires_at < now()
+    ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE shards SET term = term + 1, degraded_term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
