@@ -22,12 +22,14 @@ from tests.services.platform_room import (
     until,
 )
 
-from fairway.core.ids import JobId, ShardId, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, Term, shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
+from fairway.services.dispatch.spreading import OPENING_US, ClusterLook, Spreading
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
+from fairway.store.leadership import Server, ShardRow
 
 SHARDS = 8
 WIDE = replace(QUICK, shard_count=SHARDS)
@@ -145,6 +147,20 @@ async def test_a_hand_over_holds_up_no_renewal_and_leaves_no_shard_without_grant
             assert platform.dispatcher.shards.may_grant(ShardId(0), now_us(platform))
         await until(lambda: opened(platform) == [SHARDS])  # nobody else wants it
         assert not platform.dispatcher.shards.suspended
+
+
+def test_who_does_not_open_what_it_took_is_given_no_more() -> None:
+    servers = [Server(name, "", True, False, True, True) for name in ("a", "b")]
+    rows = [
+        ShardRow(ShardId(n), Term(1), "b" if n == 7 else "a", "", True, False, n != 7)
+        for n in range(SHARDS)
+    ]
+    held = {row.shard: row.term for row in rows if row.owner == "a"}
+    look, spreading = ClusterLook(servers, rows, (), held, held.keys()), Spreading("a")
+    assert spreading.part(look, 0).give == [], "one is on its way"
+    assert spreading.part(look, OPENING_US).give == []
+    rows[7] = rows[7]._replace(is_open=True)
+    assert len(spreading.part(look, OPENING_US).give) == 1
 
 
 async def test_one_sick_shard_stops_alone(database_url: str) -> None:
