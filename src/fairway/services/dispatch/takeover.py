@@ -8,6 +8,7 @@ shard is open, and its streams are found in the store. Claims nothing and renews
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class TakeOver:
         self._settings = settings
         self._ports = ports
         self._clock = clock
+        self._counting = asyncio.Lock()  # shards that come together are opened before they count
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
@@ -163,7 +165,7 @@ class TakeOver:
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
-        async with self._database.background() as connection:
+        async with self._counting, self._database.background() as connection:
             depths = await backlog_store.count_queued(connection, shard)
         if self._dispatcher.term_of(shard) == term:
             self._dispatcher.windows().counted(depths)
