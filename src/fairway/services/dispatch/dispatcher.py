@@ -183,14 +183,15 @@ class Dispatcher:
         """As `open_shard`, in degraded mode: its jobs are pulled from the store."""
         self.shards.open_for_pulls(shard)
 
-    def close_shard(self, shard: ShardId, *, is_whole: bool = False) -> None:
-        """Another server owns it now: forget all of it, write nothing.
+    def close_shard(self, *shards: ShardId, is_whole: bool = False) -> None:
+        """Other servers own these now: forget all of them, write nothing.
 
         The next owner must hear what workers run; unless it finds all of that on disk.
         """
-        self.shards.close(shard)
-        self.backlog.forget_shard(shard)
-        foreign = [lease for lease in self.leases.values() if lease.shard == shard]
+        for shard in shards:
+            self.shards.close(shard)
+        self.backlog.forget_shard(*shards)
+        foreign = [lease for lease in self.leases.values() if lease.shard in shards]
         self.leases.release(foreign, self._clock.now_us())
         if not is_whole:
             self._presence.forget_greetings()

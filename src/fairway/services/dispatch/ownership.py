@@ -161,8 +161,8 @@ class Ownership:
         async with self._speaking:  # no renewal or claim of ours is under way
             self._letting_go |= self._dispatcher.terms()
             self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
-            for shard in list(self._dispatcher.terms()):
-                self._dispatcher.close_shard(shard)  # in one step with the look at what is written
+            if shards := list(self._dispatcher.terms()):
+                self._dispatcher.close_shard(*shards)  # in one step with what is written
             async with self._database.background() as connection:
                 await store.leave(connection, self.server_name)  # before others share them out
                 await self._release(connection)
@@ -226,11 +226,12 @@ class Ownership:
         held = dict(self._dispatcher.terms())
         term_seconds, opened = self._settings.term_seconds, set(self._dispatcher.open_shards())
         renewed = await store.renew_shards(connection, held, term_seconds, opened) if held else {}
-        for shard in held.keys() - renewed.keys():
+        if lost := held.keys() - renewed.keys():
             is_over = not self._settings.owns_shards
             event = "an owner is back, degraded mode is over" if is_over else LOST
-            log.warning(event, shard=shard, term=held[shard])
-            self._dispatcher.close_shard(shard)
+            for shard in sorted(lost):
+                log.warning(event, shard=shard, term=held[shard])
+            self._dispatcher.close_shard(*lost)
         self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
 
     def _trust(self, shards: Collection[ShardId], asked_us: int) -> None:
@@ -301,8 +302,8 @@ class Ownership:
             whole = shards & letting_go.whole_on_disk(())  # in one step with what follows
             self._letting_go |= {shard: held[shard] for shard in whole}
             self._written |= whole
-            for shard in whole:
-                self._dispatcher.close_shard(shard, is_whole=True)
+            if whole:
+                self._dispatcher.close_shard(*whole, is_whole=True)
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
             self._spreading.not_given(shards - whole, self._clock.now_us())
