@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.postgres import connected
@@ -18,6 +19,7 @@ from tests.services.platform_room import (
     add_tenant,
     kill,
     owner_on,
+    platform_on,
     submit,
     until,
 )
@@ -29,6 +31,8 @@ from fairway.runtime.settings import Settings
 from fairway.services.dispatch.spreading import OPENING_US, ClusterLook, Spreading
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
+from fairway.store import leases
+from fairway.store.connections.database import Connection
 from fairway.store.leadership import Server, ShardRow
 
 SHARDS = 8
@@ -184,6 +188,30 @@ async def test_one_sick_shard_stops_alone(database_url: str) -> None:
             while not (news := await hand.say(wait_seconds=1.0)) or not news.leases:
                 continue
         assert news.leases[0].job.id in jobs, "the row is free, and its held call is answered"
+
+
+async def test_leases_that_cannot_be_read_stop_their_shard_alone(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers say hello all the same, and once more when they can be."""
+    read, sick = leases.read_running, {ShardId(3)}
+
+    async def sometimes(connection: Connection, shard: ShardId, *page: Any) -> Any:
+        if shard in sick:
+            raise LookupError("not to be read")
+        return await read(connection, shard, *page)
+
+    monkeypatch.setattr(leases, "read_running", sometimes)
+    async with platform_on(database_url, WIDE) as platform:
+        await until(lambda: opened(platform) == [SHARDS - 1])
+        jobs = [(await submit(platform, one))[0] for one in await of_every_shard(platform)]
+        hand = Hand(platform, short=SHARDS)
+        taken = {lease.job.id for lease in await hand.take(SHARDS - 1)}
+        assert len(taken) == SHARDS - 1
+        sick.clear()
+        await until(lambda: opened(platform) == [SHARDS])
+        while taken != set(jobs):  # a hello that names nothing brings the others once more
+            taken |= {lease.job.id for lease in await hand.take()}
 
 
 def now_us(platform: Platform) -> int:

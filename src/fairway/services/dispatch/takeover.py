@@ -90,6 +90,8 @@ class TakeOver:
                 log.warning(
                     "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
                 )
+                if self._dispatcher.term_of(shard) == term:
+                    self._dispatcher.leases_delayed(shard)
                 await pause(pause_seconds)
         return False
 
