@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -190,6 +191,16 @@ async def test_one_sick_shard_stops_alone(database_url: str) -> None:
         assert news.leases[0].job.id in jobs, "the row is free, and its held call is answered"
 
 
+async def test_a_heartbeat_that_is_not_taken_stops_no_renewal(database_url: str) -> None:
+    async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
+        terms, shards = dict(platform.dispatcher.terms()), platform.dispatcher.shards
+        async with other.transaction():
+            await other.execute("LOCK TABLE servers")
+            for _ in range(3):
+                await until(partial(is_renewed, platform, shards.trusted_until_us), 2.5)
+        assert platform.dispatcher.terms() == terms
+
+
 async def test_leases_that_cannot_be_read_stop_their_shard_alone(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +223,10 @@ async def test_leases_that_cannot_be_read_stop_their_shard_alone(
         await until(lambda: opened(platform) == [SHARDS])
         while taken != set(jobs):  # a hello that names nothing brings the others once more
             taken |= {lease.job.id for lease in await hand.take()}
+
+
+def is_renewed(platform: Platform, since_us: int) -> bool:
+    return platform.dispatcher.shards.trusted_until_us > since_us
 
 
 def now_us(platform: Platform) -> int:

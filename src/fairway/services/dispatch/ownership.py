@@ -39,7 +39,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.database import ROLLED_BACK, Connection, Database
 from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
@@ -206,7 +206,7 @@ class Ownership:
         self._ports.on_committed()
 
     async def _beat(self, connection: Connection) -> list[Server]:
-        """We are here; and who else is."""
+        """We are here; and who else is. Nobody, as far as we know, where that cannot be said."""
         term_seconds = self._settings.term_seconds
         said = Heartbeat(
             self.server_name,
@@ -217,7 +217,11 @@ class Ownership:
             settle_seconds=term_seconds * SETTLED_TERMS,
             late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
         )
-        servers, now = await store.beat(connection, said)
+        try:
+            servers, now = await store.beat(connection, said)
+        except ROLLED_BACK as error:  # somebody holds our row: what is ours is renewed all the same
+            log.warning("heartbeat not taken", error=repr(error))
+            return []
         self._store_clock.was_read(now, self._clock.now_us())
         return servers
 
