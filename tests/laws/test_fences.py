@@ -48,7 +48,7 @@ def test_a_fence_holds_no_renewal_up() -> None:
         if "FROM shards" in text
     }
     assert locks.pop("claim_shards") == locks.pop("stand_in") == {"FOR UPDATE"}
-    assert locks.pop("renew_shards") == {"FOR NO KEY UPDATE"}
+    assert locks.pop("renew_shards") == locks.pop("release_shards") == {"FOR NO KEY UPDATE"}
     for name in (
         "read_owners",
         "read_shards",

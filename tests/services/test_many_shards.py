@@ -11,8 +11,13 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on,
 
 from fairway.core.ids import JobId, shard_of
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.core.tenant import Tenant
+from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
+from fairway.services.scheduling import promoter, ticker
+from fairway.services.scheduling.promoter import Promoter
+from fairway.store.shard_looks import Soon
 
 COUNT = 8
 
@@ -86,3 +91,18 @@ async def test_jobs_for_later_come_due_in_every_shard(many: Platform) -> None:
     many.wakeups.of("promoter")()
     hand = Hand(many, short=COUNT)
     assert {lease.job.id for lease in await hand.take(COUNT)} == set(jobs)
+
+
+async def test_who_waits_for_tomorrow_looks_again_soon(
+    many: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard may come meanwhile in which something is due, or a hint be lost."""
+
+    async def tomorrow(*asked: object) -> Soon:
+        return Soon([], 86_400.0)
+
+    for module in (promoter, ticker):
+        monkeypatch.setattr(module, "due_shards", tomorrow)
+    caps = PromotionCaps()
+    moves = Promoter(many.database, many.dispatcher, Metrics(), many.clock, caps)
+    assert max(await moves.run_once(0), await many.ticker.run_once(0)) <= 1.0

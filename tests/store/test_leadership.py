@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.store.rows import is_blocked
 
 from fairway.core.ids import ShardId, Term
 from fairway.store import leadership
@@ -127,31 +125,6 @@ async def test_a_row_that_somebody_holds_keeps_no_other_from_being_renewed(
     assert await renew_shards(other_connection, held, 60) == {0: True, 1: True}
 
 
-async def test_a_term_lasts_from_when_it_was_got_not_from_when_it_was_asked_for(
-    shards: Connection, other_connection: Connection
-) -> None:
-    """One who stands in waits for rows; what it got is still in force when it comes back."""
-    await claim_shards(shards, "a", "", 60)
-    await expire(shards)
-    taking = stand_in(other_connection, "b", "", 0.5, [ShardId(0)])
-    assert await seconds_left_after_a_wait(shards, other_connection, taking) > 0.3
-
-
-async def seconds_left_after_a_wait(
-    holder: Connection, waiter: Connection, asked: Coroutine[Any, Any, Any]
-) -> float:
-    """How long the term lasts beyond the moment at which the row was let go of."""
-    async with holder.transaction():
-        await holder.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
-        late = asyncio.create_task(asked)
-        assert await is_blocked(holder, waiter)
-        await holder.execute("SELECT pg_sleep(0.6)")  # longer than the term
-        let_go: datetime = await holder.fetchval("SELECT clock_timestamp()")
-    assert await late
-    expires_at: datetime = await holder.fetchval("SELECT expires_at FROM shards WHERE shard = 0")
-    return (expires_at - let_go).total_seconds()
-
-
 async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
     """A term that ran out and that nobody took is good: its owner renews it."""
     held = await claim_shards(shards, "a", "", 60)
@@ -180,6 +153,28 @@ async def test_the_next_owner_knows_whether_all_is_written(
     await expire(shards)  # it died, and handed nothing over
     taken = await leadership.claim_shards(shards, "c", "", 60)
     assert {claim.was_handed_over for claim in taken.values()} == {False}
+
+
+async def test_a_row_that_somebody_holds_is_let_go_later(
+    shards: Connection, other_connection: Connection
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    await other_connection.execute("SET lock_timeout = '2s'")
+    async with shards.transaction():
+        await shards.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        assert await release_shards(other_connection, held, written=held) == {0}
+        assert await claim_shards(other_connection, "b", "", 60) == {1: 2}
+    assert await release_shards(other_connection, held, written=held) == set()
+    assert await claim_shards(other_connection, "b", "", 60) == {0: 2}
+
+
+async def test_who_stands_in_passes_over_a_row_that_somebody_holds(
+    shards: Connection, other_connection: Connection
+) -> None:
+    await other_connection.execute("SET lock_timeout = '2s'")
+    async with shards.transaction():
+        await shards.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        assert await stand_in(other_connection, "api", "", 60, [ShardId(0), ShardId(1)]) == {1: 1}
 
 
 async def test_servers_hear_of_every_change_of_owners(

@@ -186,9 +186,12 @@ async def count_open(connection: Connection, here: Collection[ShardId] = ()) -> 
 
 async def release_shards(
     connection: Connection, held: Mapping[ShardId, Term], *, written: Collection[ShardId] = ()
-) -> None:
-    """Of those in `written`, every lease is on disk, and every end that was reported."""
-    await fetch(
+) -> set[ShardId]:
+    """Of those in `written`, every lease is on disk, and every end that was reported.
+
+    Answers those whose row somebody holds: they are not let go yet.
+    """
+    rows = await fetch(
         connection,
         _SQL["release_shards"],
         shards=list(held),
@@ -196,6 +199,7 @@ async def release_shards(
         all_written=[shard in written for shard in held],
         channel=CHANNEL,
     )
+    return {row["shard"] for row in rows if not row["is_gone"]}
 
 
 async def read_owners(connection: Connection) -> dict[ShardId, Owner]:

@@ -546,6 +546,17 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ti
     assert backlog.counts.depth(TenantId(1), [POOL]) == 0
 
 
+def test_shards_that_go_together_leave_the_others(backlog: TimedBacklog) -> None:
+    ids = [make_job_id(ShardId(shard), START_MS, shard, 0) for shard in range(3)]
+    jobs = [make(0, id=job, tenant=TenantId(n)) for n, job in enumerate(ids, 1)]
+    backlog.arrived(jobs)
+    backlog.underway.unrecorded_ids.update(ids)
+    backlog.forget_shard(ShardId(0), ShardId(2))
+    assert backlog.underway.unrecorded_ids == {ids[1]}
+    assert [backlog.counts.depth(TenantId(n), [POOL]) for n in (1, 2, 3)] == [0, 1, 0]
+    assert backlog.windows.jobs_held == 1
+
+
 def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
     ((stream, _),) = backlog.reads.begin(10)

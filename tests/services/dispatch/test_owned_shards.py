@@ -8,32 +8,38 @@ from hypothesis import strategies as st
 from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
 from fairway.services.dispatch.owned_shards import OwnedShards
 
-deeds = st.sampled_from(["claim", "restored", "open", "close"])
+deeds = st.sampled_from(["claim", "restored", "delay", "open", "close"])
 steps = st.lists(st.tuples(deeds, st.integers(0, 3)), max_size=40)
 
 
 @given(steps)
 def test_nobody_is_judged_before_every_lease_was_found(steps: list[tuple[str, int]]) -> None:
     shards = OwnedShards(4)
-    terms, restoring, claims = dict[int, int](), set[int](), 0
+    terms, restoring, delayed, claims = dict[int, int](), set[int](), set[int](), 0
     for term, (deed, shard) in enumerate(steps):
         if deed == "claim":
             shards.claim(ShardId(shard), Term(term))
             terms[shard], claims = term, claims + 1
             restoring.add(shard)
+            delayed.discard(shard)
             assert shard not in shards.open, "nothing of an earlier term holds"
         elif deed == "restored":
-            shards.restored(ShardId(shard))
+            assert shards.restored(ShardId(shard)) == (shard in delayed)
             restoring.discard(shard)
+            delayed.discard(shard)
+        elif deed == "delay":
+            shards.delay(ShardId(shard))
+            delayed |= restoring & {shard}
         elif deed == "close":
             shards.close(ShardId(shard))
             terms.pop(shard, None)
             restoring.discard(shard)
+            delayed.discard(shard)
             assert shard not in shards.open
         elif shard in terms:
             shards.open.add(ShardId(shard))
         assert shards.terms == shards.terms_view == terms
-        assert shards.all_restored.is_set() == (not restoring)
+        assert shards.all_restored.is_set() == (restoring <= delayed)
         assert shards.claims == claims
         for one in range(4):
             expected = None if one in restoring else terms.get(one)

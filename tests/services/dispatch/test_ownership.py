@@ -98,6 +98,25 @@ async def test_a_grant_that_no_worker_heard_of_is_not_handed_over(database_url: 
         assert await stored(first, job) == (State.QUEUED, 0)
 
 
+async def test_a_grant_that_no_worker_heard_of_waits_again_where_its_shard_stays(
+    database_url: str,
+) -> None:
+    async with owner_on(database_url) as first:
+        tenant = await add_tenant(first)
+        hand = Hand(first, short=1)
+        await hand.say(hello=True)
+        (job,) = await submit(first, tenant)
+        await until(lambda: first.dispatcher.backlog.windows.jobs_held == 1)
+        first.dispatcher.serve(first.dispatcher.sessions[hand.key])
+        letting_go, shards = first.dispatcher.letting_go(), {ShardId(0)}
+        letting_go.suspend(shards)
+        assert letting_go.unwritten(shards) == []
+        assert first.dispatcher.depth_of(tenant.id) == 1
+        letting_go.resume(shards)
+        (lease,) = await hand.take()
+        assert lease.job.id == job
+
+
 async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_url: str) -> None:
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)

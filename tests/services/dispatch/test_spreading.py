@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 from tests.postgres import connected
@@ -18,16 +20,21 @@ from tests.services.platform_room import (
     add_tenant,
     kill,
     owner_on,
+    platform_on,
     submit,
     until,
 )
 
-from fairway.core.ids import JobId, ShardId, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, Term, shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
+from fairway.services.dispatch.spreading import OPENING_US, ClusterLook, Spreading
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
+from fairway.store import leases
+from fairway.store.connections.database import Connection
+from fairway.store.leadership import Server, ShardRow
 
 SHARDS = 8
 WIDE = replace(QUICK, shard_count=SHARDS)
@@ -125,6 +132,42 @@ async def test_servers_join_leave_and_die_and_no_job_is_lost_or_run_twice(
     assert worker.trouble == []
 
 
+async def test_a_hand_over_holds_up_no_renewal_and_leaves_no_shard_without_grants(
+    database_url: str,
+) -> None:
+    """Its row is held by somebody, and what is to be written first fails."""
+
+    async def fails(shards: object) -> None:
+        raise LookupError("not to be written")
+
+    async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
+        ownership, shard = platform.ownership, ShardId(SHARDS - 1)
+        ownership._ports = ownership._ports._replace(write_leases=fails)
+        async with other.transaction():
+            await other.fetch("SELECT FROM shards WHERE shard = $1 FOR UPDATE", shard)
+            async with asyncio.timeout(5):
+                await ownership._hand_over({shard})
+                await ownership.run_once(now_us(platform))
+            assert shard not in platform.dispatcher.terms()
+            assert platform.dispatcher.shards.may_grant(ShardId(0), now_us(platform))
+        await until(lambda: opened(platform) == [SHARDS])  # nobody else wants it
+        assert not platform.dispatcher.shards.suspended
+
+
+def test_who_does_not_open_what_it_took_is_given_no_more() -> None:
+    servers = [Server(name, "", True, False, True, True) for name in ("a", "b")]
+    rows = [
+        ShardRow(ShardId(n), Term(1), "b" if n == 7 else "a", "", True, False, n != 7)
+        for n in range(SHARDS)
+    ]
+    held = {row.shard: row.term for row in rows if row.owner == "a"}
+    look, spreading = ClusterLook(servers, rows, (), held, held.keys()), Spreading("a")
+    assert spreading.part(look, 0).give == [], "one is on its way"
+    assert spreading.part(look, OPENING_US).give == []
+    rows[7] = rows[7]._replace(is_open=True)
+    assert len(spreading.part(look, OPENING_US).give) == 1
+
+
 async def test_one_sick_shard_stops_alone(database_url: str) -> None:
     async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
         tenants = await of_every_shard(platform)
@@ -146,6 +189,44 @@ async def test_one_sick_shard_stops_alone(database_url: str) -> None:
             while not (news := await hand.say(wait_seconds=1.0)) or not news.leases:
                 continue
         assert news.leases[0].job.id in jobs, "the row is free, and its held call is answered"
+
+
+async def test_a_heartbeat_that_is_not_taken_stops_no_renewal(database_url: str) -> None:
+    async with owner_on(database_url, WIDE) as platform, connected(database_url) as other:
+        terms, shards = dict(platform.dispatcher.terms()), platform.dispatcher.shards
+        async with other.transaction():
+            await other.execute("LOCK TABLE servers")
+            for _ in range(3):
+                await until(partial(is_renewed, platform, shards.trusted_until_us), 2.5)
+        assert platform.dispatcher.terms() == terms
+
+
+async def test_leases_that_cannot_be_read_stop_their_shard_alone(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers say hello all the same, and once more when they can be."""
+    read, sick = leases.read_running, {ShardId(3)}
+
+    async def sometimes(connection: Connection, shard: ShardId, *page: Any) -> Any:
+        if shard in sick:
+            raise LookupError("not to be read")
+        return await read(connection, shard, *page)
+
+    monkeypatch.setattr(leases, "read_running", sometimes)
+    async with platform_on(database_url, WIDE) as platform:
+        await until(lambda: opened(platform) == [SHARDS - 1])
+        jobs = [(await submit(platform, one))[0] for one in await of_every_shard(platform)]
+        hand = Hand(platform, short=SHARDS)
+        taken = {lease.job.id for lease in await hand.take(SHARDS - 1)}
+        assert len(taken) == SHARDS - 1
+        sick.clear()
+        await until(lambda: opened(platform) == [SHARDS])
+        while taken != set(jobs):  # a hello that names nothing brings the others once more
+            taken |= {lease.job.id for lease in await hand.take()}
+
+
+def is_renewed(platform: Platform, since_us: int) -> bool:
+    return platform.dispatcher.shards.trusted_until_us > since_us
 
 
 def now_us(platform: Platform) -> int:

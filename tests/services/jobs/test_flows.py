@@ -13,6 +13,7 @@ from tests.services.platform_room import (
     QUICK,
     Hand,
     add_tenant,
+    freeze,
     new,
     open_pair,
     owner_on,
@@ -35,6 +36,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.jobs.flow_cascades import FlowCascades
 from fairway.services.maintenance.pruner import Pruner
 from fairway.services.platform import Platform
+from fairway.services.sessions.sessions import End
 from fairway.services.submit.flow_intake import FlowPage, MadeFlow, WantedFlow
 from fairway.store import flows as store
 from fairway.store.flows import FlowRecord
@@ -165,6 +167,24 @@ async def test_a_long_row_of_flows_is_given_up_in_parts(
     assert await states(platform, made.jobs) == [State.CANCELLED] * 9
     found = await flow(platform, tenant, made)
     assert (found.cancelled, found.finished_at is None) == (9, False)
+
+
+async def test_the_end_of_a_member_is_not_refused_under_a_stale_term(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """While it waited to be counted another server took the shard, and this one has not heard."""
+    await make(platform, tenant, 1)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    await freeze(platform)
+    async with held_flows(platform.database.dsn, tenant):
+        platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
+        await until(lambda: bool(platform.recorder._flow_lines._waiting))
+        async with platform.database.background() as connection:
+            await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
+    await platform.recorder.drain()
+    session = platform.dispatcher.sessions[hand.key]
+    assert (session.recorded, session.refused, session.greeted) == ([], [], False)
 
 
 async def test_jobs_wait_for_any_others(platform: Platform, tenant: Tenant) -> None:

@@ -324,22 +324,22 @@ class Backlog:
             if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
                 self._left(backlog, len(ids))
 
-    def forget_shard(self, shard: ShardId) -> None:
-        """The shard has another owner now."""
-        self.underway.unrecorded_ids = {
-            job for job in self.underway.unrecorded_ids if shard_of(job) != shard
+    def forget_shard(self, *shards: ShardId) -> None:
+        """They have other owners now. Everybody's streams are gone through, once for all."""
+        gone, underway = set(shards), self.underway
+        underway.unrecorded_ids = {
+            job for job in underway.unrecorded_ids if shard_of(job) not in gone
         }
         self._unsure = {
-            job: key for job, key in self._unsure.items() if job in self.underway.unrecorded_ids
+            job: key for job, key in self._unsure.items() if job in underway.unrecorded_ids
         }
-        self.limited.forget_shard(shard)
+        self.limited.forget_shard(gone)
         for (pool, tenant), backlog in list(self._tenants.items()):
-            for stream in list(backlog.streams.values()):
-                if stream.shard == shard:
-                    for job in stream.window:
-                        self.windows.count(job, -1)
-                    backlog.drop(stream)
-                    self.runnable.dropped(stream)
+            for stream in [one for one in backlog.streams.values() if one.shard in gone]:
+                for job in stream.window:
+                    self.windows.count(job, -1)
+                backlog.drop(stream)
+                self.runnable.dropped(stream)
             if not backlog.streams and not backlog.parked:  # which are another shard's
                 del self._tenants[pool, tenant]
 

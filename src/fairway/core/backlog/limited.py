@@ -10,7 +10,7 @@ the room is free. Jobs without limits meet nothing of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
@@ -198,8 +198,8 @@ class LimitedJobs:
         for job in self._parked.drop(ids):
             self._left(job)
 
-    def forget_shard(self, shard: ShardId) -> None:
-        for job in self._parked.drop_shard(shard):
+    def forget_shard(self, shards: Collection[ShardId]) -> None:
+        for job in self._parked.drop_shard(*shards):
             self._left(job)
 
     def _left(self, job: QueuedJob) -> QueuedJob:

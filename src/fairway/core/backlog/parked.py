@@ -91,8 +91,9 @@ class ParkedJobs:
                 gone[name].add(job_id)
         return [job for name, each in gone.items() for job in self._drop(name, each)]
 
-    def drop_shard(self, shard: ShardId) -> list[QueuedJob]:
-        return self.drop([job_id for job_id in self.names if shard_of(job_id) == shard])
+    def drop_shard(self, *shards: ShardId) -> list[QueuedJob]:
+        gone = set(shards)
+        return self.drop([job_id for job_id in self.names if shard_of(job_id) in gone])
 
     def _drop(self, name: KeyName, ids: set[str]) -> list[QueuedJob]:
         lines, dropped = self._under[name], list[QueuedJob]()

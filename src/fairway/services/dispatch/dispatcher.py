@@ -92,8 +92,7 @@ class Dispatcher:
         self._granting = Granting(memory, settings.tokens, ports, clock, metrics, spans)
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
-        shard_count = settings.shard_count
-        self._letting_go = LettingGo(memory, self._granting, clock, shard_count=shard_count)
+        self._letting_go = LettingGo(memory, self._granting, clock, shard_count=self._shard_count)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
         self._pulled = PulledLeases(memory, settings.tokens, ports, clock, metrics, spans)
         self._runs = RunEnds(
@@ -174,7 +173,12 @@ class Dispatcher:
 
     def leases_restored(self, shard: ShardId) -> None:
         """Every written lease of the shard is here, or it is another's: workers may be heard."""
-        self.shards.restored(shard)
+        if self.shards.restored(shard):
+            self._presence.forget_greetings()  # which could say nothing of this shard
+
+    def leases_delayed(self, shard: ShardId) -> None:
+        """They cannot be read now: workers are heard all the same, and once more afterwards."""
+        self.shards.delay(shard)
 
     def open_shard(self, shard: ShardId) -> None:
         self.shards.open.add(shard)
@@ -183,14 +187,14 @@ class Dispatcher:
         """As `open_shard`, in degraded mode: its jobs are pulled from the store."""
         self.shards.open_for_pulls(shard)
 
-    def close_shard(self, shard: ShardId, *, is_whole: bool = False) -> None:
-        """Another server owns it now: forget all of it, write nothing.
+    def close_shard(self, *shards: ShardId, is_whole: bool = False) -> None:
+        """Other servers own these now: forget all of them, write nothing.
 
         The next owner must hear what workers run; unless it finds all of that on disk.
         """
-        self.shards.close(shard)
-        self.backlog.forget_shard(shard)
-        foreign = [lease for lease in self.leases.values() if lease.shard == shard]
+        self.shards.close(*shards)
+        self.backlog.forget_shard(*shards)
+        foreign = [lease for lease in self.leases.values() if lease.shard in shards]
         self.leases.release(foreign, self._clock.now_us())
         if not is_whole:
             self._presence.forget_greetings()

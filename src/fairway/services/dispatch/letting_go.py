@@ -57,10 +57,15 @@ class LettingGo:
     def unwritten(self, shards: Collection[ShardId]) -> list[Lease]:
         """Leases of these that a worker was given and the store does not know.
 
-        Grants that no worker heard of and the store does not know are as if they never were.
+        Grants that no worker heard of and the store does not know are as if they never were: their
+        jobs wait as they did, should the shard stay here.
         """
+        now_us = self._clock.now_us()
         for session in self._sessions.values():
-            self._leases.release(session.withdraw_unwritten(shards), self._clock.now_us())
+            unheard = [*filter(self._leases.stands, session.withdraw_unwritten(shards))]
+            self._leases.release(unheard, now_us)
+            for lease in unheard:
+                self._backlog.put_back(lease.job, now_us)
         leases = self._leases.values()
         return [lease for lease in leases if not lease.written and lease.shard in shards]
 

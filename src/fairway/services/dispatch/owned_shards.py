@@ -24,6 +24,7 @@ class OwnedShards:
         self.open: set[ShardId] = set()  # owned, and past the adoption of running leases
         self.pulled: set[ShardId] = set()  # open; their jobs come from the store, not from windows
         self.restoring: set[ShardId] = set()  # owned; their written leases are not all here yet
+        self.delayed: set[ShardId] = set()  # of these, what could not be read: nobody waits for it
         self.all_restored = asyncio.Event()
         self.all_restored.set()
         self.claims = 0  # of shards so far
@@ -39,16 +40,28 @@ class OwnedShards:
         self.open.discard(shard)  # nothing of an earlier term holds
         self.pulled.discard(shard)
         self.claims += 1
+        self.delayed.discard(shard)
         self.restoring.add(shard)
         self.all_restored.clear()
         self.suspended.discard(shard)
         self._trust_us[shard] = self._trust_of_new_us
         self._review_trust()
 
-    def restored(self, shard: ShardId) -> None:
-        """Every written lease of it is here, or it is another's."""
+    def restored(self, shard: ShardId) -> bool:
+        """Every written lease of it is here, or it is another's; answers whether it was delayed."""
+        was_delayed = shard in self.delayed
         self.restoring.discard(shard)
-        if not self.restoring:
+        self.delayed.discard(shard)
+        self._look_at_restoring()
+        return was_delayed
+
+    def delay(self, shard: ShardId) -> None:
+        """Its leases cannot be read now: it waits alone, and workers are heard meanwhile."""
+        self.delayed.update(self.restoring & {shard})
+        self._look_at_restoring()
+
+    def _look_at_restoring(self) -> None:
+        if self.restoring <= self.delayed:
             self.all_restored.set()
 
     def open_for_pulls(self, shard: ShardId) -> None:
@@ -68,12 +81,13 @@ class OwnedShards:
             return jobs
         return [job for job in jobs if self.has_windows(shard_of(job.id))]
 
-    def close(self, shard: ShardId) -> None:
-        self.open.discard(shard)
-        self.pulled.discard(shard)
-        self.restored(shard)
-        self.terms.pop(shard, None)
-        self.suspended.discard(shard)
+    def close(self, *shards: ShardId) -> None:
+        for shard in shards:
+            self.open.discard(shard)
+            self.pulled.discard(shard)
+            self.restored(shard)
+            self.terms.pop(shard, None)
+            self.suspended.discard(shard)
         self._review_trust()
 
     def restored_term(self, shard: ShardId) -> Term | None:

@@ -39,7 +39,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import ROLLED_BACK, Connection, Database
 from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
@@ -161,8 +161,8 @@ class Ownership:
         async with self._speaking:  # no renewal or claim of ours is under way
             self._letting_go |= self._dispatcher.terms()
             self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
-            for shard in list(self._dispatcher.terms()):
-                self._dispatcher.close_shard(shard)  # in one step with the look at what is written
+            if shards := list(self._dispatcher.terms()):
+                self._dispatcher.close_shard(*shards)  # in one step with what is written
             async with self._database.background() as connection:
                 await store.leave(connection, self.server_name)  # before others share them out
                 await self._release(connection)
@@ -206,7 +206,7 @@ class Ownership:
         self._ports.on_committed()
 
     async def _beat(self, connection: Connection) -> list[Server]:
-        """We are here; and who else is."""
+        """We are here; and who else is. Nobody, as far as we know, where that cannot be said."""
         term_seconds = self._settings.term_seconds
         said = Heartbeat(
             self.server_name,
@@ -217,7 +217,11 @@ class Ownership:
             settle_seconds=term_seconds * SETTLED_TERMS,
             late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
         )
-        servers, now = await store.beat(connection, said)
+        try:
+            servers, now = await store.beat(connection, said)
+        except ROLLED_BACK as error:  # somebody holds our row: what is ours is renewed all the same
+            log.warning("heartbeat not taken", error=repr(error))
+            return []
         self._store_clock.was_read(now, self._clock.now_us())
         return servers
 
@@ -226,11 +230,12 @@ class Ownership:
         held = dict(self._dispatcher.terms())
         term_seconds, opened = self._settings.term_seconds, set(self._dispatcher.open_shards())
         renewed = await store.renew_shards(connection, held, term_seconds, opened) if held else {}
-        for shard in held.keys() - renewed.keys():
+        if lost := held.keys() - renewed.keys():
             is_over = not self._settings.owns_shards
             event = "an owner is back, degraded mode is over" if is_over else LOST
-            log.warning(event, shard=shard, term=held[shard])
-            self._dispatcher.close_shard(shard)
+            for shard in sorted(lost):
+                log.warning(event, shard=shard, term=held[shard])
+            self._dispatcher.close_shard(*lost)
         self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
 
     def _trust(self, shards: Collection[ShardId], asked_us: int) -> None:
@@ -294,19 +299,20 @@ class Ownership:
                 await self._ports.write_leases(shards)
                 while not shards <= letting_go.whole_on_disk(()):
                     await pause(WHOLE_LOOK_SECONDS)
-        except DISCONNECTED as error:
+        except Exception as error:  # whatever it was: what stays here must be granted again
             log.info("not all of the shards is on disk", shards=sorted(shards), error=repr(error))
         async with self._speaking:
             held = self._dispatcher.terms()
             whole = shards & letting_go.whole_on_disk(())  # in one step with what follows
             self._letting_go |= {shard: held[shard] for shard in whole}
             self._written |= whole
-            for shard in whole:
-                self._dispatcher.close_shard(shard, is_whole=True)
+            if whole:
+                self._dispatcher.close_shard(*whole, is_whole=True)
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
             self._spreading.not_given(shards - whole, self._clock.now_us())
-            async with self._database.background() as connection:
+            # Not by a pool: renewals of all other shards wait for us.
+            async with Deadline(await self._line(), PATIENCE_SECONDS) as connection:
                 await self._release(connection)
         log.info("shards handed over", shards=sorted(whole))
 
@@ -318,9 +324,10 @@ class Ownership:
     async def _release(self, connection: Connection) -> None:
         """What was closed here is anybody's; what fails is tried again with the next round."""
         if self._letting_go:
-            await store.release_shards(connection, self._letting_go, written=self._written)
-            self._letting_go.clear()
-            self._written.clear()
+            released, written = self._letting_go, self._written
+            locked = await store.release_shards(connection, released, written=written)
+            self._letting_go = {one: term for one, term in released.items() if one in locked}
+            self._written = written & locked
 
     async def _stand_in(self, connection: Connection) -> None:
         """For shards that nobody has owned for long, on a server that is not to own any."""
@@ -349,6 +356,8 @@ class Ownership:
                 self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
 
     def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
+        self._letting_go.pop(shard, None)  # an earlier term of it
+        self._written.discard(shard)
         self._dispatcher.claim_shard(shard, term)
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)

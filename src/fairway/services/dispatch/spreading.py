@@ -18,7 +18,7 @@ from fairway.store.leadership import Server, ShardRow
 
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
 APART_US = 5_000_000  # looks say nothing of the time between when they are further apart
-OPENING_US = 5_000_000  # a shard that does not open within this time holds up no others
+OPENING_US = 5_000_000  # a shard that does not open by then holds up no others; its owner gets none
 TRY_AGAIN_US = 10_000_000  # after a hand-over that led to nothing
 
 
@@ -55,8 +55,8 @@ class Spreading:
         orphans = self._free.look(free, now_us, ORPHAN_US, APART_US)
         owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
         owned |= dict.fromkeys(look.held, self._name)
-        spread = Spread(self._live(look.servers), owned, free, self._moving(look, free, now_us))
-        planned = plan(spread)
+        moving, stuck = self._moving(look, free, now_us), self._stuck(look, now_us)
+        planned = plan(Spread(self._live(look.servers, stuck), owned, free, moving))
         take = orphans | {shard for shard, name in planned.take.items() if name == self._name}
         if self._given & orphans:  # nobody wants them: do not try it over and over
             self._give_after_us = now_us + TRY_AGAIN_US
@@ -90,11 +90,26 @@ class Spreading:
         self._unopened = {one: before.get(one, now_us) for one in unopened}
         return sum(now_us - since_us < OPENING_US for since_us in self._unopened.values())
 
-    def _live(self, servers: Sequence[Server]) -> list[LiveServer]:
-        """Those that may own shards; we know that we are there."""
+    def _stuck(self, look: ClusterLook, now_us: int) -> set[str]:
+        """Owners that have not opened what they took, for too long."""
+        since_us = self._unopened
+        return {
+            row.owner
+            for row in look.rows
+            if now_us - since_us.get((row.shard, row.term), now_us) >= OPENING_US
+        }
+
+    def _live(self, servers: Sequence[Server], stuck: Collection[str]) -> list[LiveServer]:
+        """Those that may own shards; we know that we are there.
+
+        One that is stuck is as good as late: what it were given nobody would grant from.
+        """
         return [
             LiveServer(
-                one.name, one.is_settled, one.is_prompt or one.name == self._name, one.is_leaving
+                one.name,
+                one.is_settled,
+                (one.is_prompt or one.name == self._name) and one.name not in stuck,
+                one.is_leaving,
             )
             for one in servers
             if one.owns_shards

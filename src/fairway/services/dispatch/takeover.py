@@ -60,6 +60,7 @@ class TakeOver:
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
+        self._counting = asyncio.Lock()  # shards that come together are opened before they count
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
@@ -91,6 +92,8 @@ class TakeOver:
                 return self._dispatcher.term_of(shard) == term
             except Exception as error:
                 self._tell_failure(step.__name__, shard, error)
+                if self._dispatcher.term_of(shard) == term:
+                    self._dispatcher.leases_delayed(shard)
                 await pause(pause_seconds)
         return False
 
@@ -185,7 +188,7 @@ class TakeOver:
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
-        async with self._database.background() as connection:
+        async with self._counting, self._database.background() as connection:
             depths = await backlog_store.count_queued(connection, shard)
         if self._dispatcher.term_of(shard) == term:
             self._dispatcher.windows().counted(depths)

@@ -117,7 +117,10 @@ class FlowEnds:
         ) -> set[str]:
             (shard,) = terms  # members of one tenant's flows
             async with self._news.counting(connection, shard, [*map(_key, done)], wait):
-                return await statement(connection, terms, done, in_flow=True)
+                missing = await statement(connection, terms, done, in_flow=True)
+                if missing and (lost := await shard_terms.lost_of(connection, terms)):
+                    raise ShardsLost(lost)
+                return missing
 
         return write
 

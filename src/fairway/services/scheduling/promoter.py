@@ -85,7 +85,7 @@ class Promoter:
         rests = [found.rest_seconds for found in rounds]
         if soon.seconds is not None:
             rests.append(max(soon.seconds, REST_MIN_SECONDS))
-        return min(rests, default=REST_MAX_SECONDS)
+        return min([REST_MAX_SECONDS, *rests])  # a shard may come, or a hint be lost, meanwhile
 
     def _in_turn(self, shards: Sequence[ShardId]) -> list[ShardId]:
         """Each is the first once: who comes first may use the allowance up."""

@@ -124,7 +124,7 @@ class Ticker:
         rests = await in_each_shard(soon.due, self._round)
         if soon.seconds is not None:
             rests.append(soon.seconds)
-        return min(rests, default=REST_MAX_SECONDS)
+        return min([REST_MAX_SECONDS, *rests])  # a shard may come meanwhile
 
     async def _round(self, shard: ShardId) -> float:
         term = self._dispatcher.term_of(shard)

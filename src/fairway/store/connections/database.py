@@ -71,6 +71,9 @@ TIME_LIMITS = {
 #: A lock that is not free by then is somebody's for long: the caller hears it while it still waits.
 SHORT_LOCKS = {"lock_timeout": "2s"}
 
+#: Terms are renewed behind whatever the leader's connection waits for.
+LEADER_LOCKS = {"lock_timeout": "500ms"}
+
 #: How the server finds out that we are gone: a statement that nobody waits for any more ends, and
 #: what a vanished machine held is free again. Over a Unix socket the `tcp_` ones do nothing.
 GONE_CLIENTS = {
@@ -223,7 +226,7 @@ class Database:
             server_settings={
                 "application_name": name,
                 **GONE_CLIENTS,
-                **TIME_LIMITS,
+                **(TIME_LIMITS | LEADER_LOCKS),
                 **({"role": SERVER} if self.has_roles else {}),
             },
             timeout=seconds,

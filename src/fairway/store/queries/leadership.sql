@@ -28,7 +28,8 @@ SELECT shard FROM shards WHERE expires_at < now() OR degraded_term = term ORDER 
 -- As `claim_shards`, for a server that does not own: of these shards those that nobody has. The term says
 -- for itself that it is one of degraded mode; whatever claims the shard later, by whichever build, ends that.
 WITH free AS MATERIALIZED (
-    SELECT shard FROM shards WHERE shard = ANY(:wanted::int[]) AND expires_at < now() ORDER BY shard FOR UPDATE
+    SELECT shard FROM shards WHERE shard = ANY(:wanted::int[]) AND expires_at < now()
+    ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE shards SET term = term + 1, degraded_term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
@@ -102,14 +103,24 @@ WHERE expires_at >= now()
 
 -- name: release_shards
 -- A clean stop hands over at once, and whoever waits for a shard hears of it. With every lease written down,
--- as '-infinity' says, the next owner need not ask the workers what they run.
-WITH gone AS (
-    UPDATE shards SET expires_at = CASE WHEN held.all_written THEN '-infinity' ELSE now() - interval '1 second' END
+-- as '-infinity' says, the next owner need not ask the workers what they run. A row that somebody else holds is
+-- passed over: whoever lets go has other shards to renew. Answers what is ours by its term, and whether it is gone.
+WITH held AS MATERIALIZED (
+    SELECT shard, term, all_written
     FROM unnest(:shards::int[], :terms::bigint[], :all_written::boolean[]) AS held (shard, term, all_written)
-    WHERE shards.shard = held.shard AND shards.term = held.term
+), mine AS MATERIALIZED (
+    SELECT shards.shard, held.all_written FROM shards
+    JOIN held ON shards.shard = held.shard AND shards.term = held.term
+    ORDER BY shards.shard FOR NO KEY UPDATE OF shards SKIP LOCKED
+), gone AS (
+    UPDATE shards SET expires_at = CASE WHEN mine.all_written THEN '-infinity' ELSE now() - interval '1 second' END
+    FROM mine WHERE shards.shard = mine.shard
     RETURNING shards.shard
 )
-SELECT shard, pg_notify(:channel, '') FROM gone
+SELECT held.shard, gone.shard IS NOT NULL AS is_gone,
+       CASE WHEN gone.shard IS NOT NULL THEN pg_notify(:channel, '')::text END AS told
+FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
+LEFT JOIN gone ON gone.shard = held.shard
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
