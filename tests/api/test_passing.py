@@ -206,6 +206,8 @@ def passed(front: House, tenant: TenantId, shard: ShardId, kind: str, type_: str
     new = NewJob(type_, PoolId(1), 5, None, b"{}")
     if kind == "keyed":
         jobs = [new._replace(idempotency_key=f"k{n}", body_hash=b"h") for n in range(2)]
+    elif kind == "mixed":
+        jobs = [new._replace(idempotency_key="m", body_hash=b"h"), new]
     elif kind == "unique":
         waits = UniqueWish(b"d0", ALL_STATES)
         jobs = [new._replace(unique=waits._replace(digest=b"d%d" % n)) for n in range(2)]
