@@ -32,6 +32,7 @@ log = logger("worker")
 FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns what now
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
+ANY_LIST = 1  # told as what we know: every list is newer, also one that names a single owner
 NAMED_MAX = 16  # addresses of earlier owners that are tried when nobody else answers
 
 
@@ -196,6 +197,8 @@ class Owners:
     def _hear_owners(self, teller: Conversation, reply: wire.ExchangeReply) -> None:
         if teller not in self.all:
             return  # it was over before its word counted
+        if reply.owners_version <= self._known_version:
+            return  # another reply, with a newer list, has overtaken it
         shards = {one.url: one.shards for one in reply.owners if _is_address(one.url)}
         self._known_version = reply.owners_version
         if shards and shards != self._shards:
@@ -221,9 +224,10 @@ class Owners:
 
     def _failed(self, one: Conversation) -> None:
         """A call failed. Others may know whether its server owns anything still."""
-        self._known_version = 0
         if one.promises is None:
+            self._known_version = 0
             return
+        self._known_version = ANY_LIST
         one.promises.lost(self._ledger.running_by_pool(one.part))
         since = [other.failing_since for other in self.all]
         longest = time.monotonic() - FALL_BACK_SECONDS
