@@ -6,11 +6,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from fairway.core.ids import ShardId, Term
 from fairway.services.workers.owner_list import OwnerList
 from fairway.store.leadership import Owner
 from fairway.wire import exchange as wire
-from fairway.worker.exchange.conversation import Speaking
+from fairway.worker.exchange.conversation import Conversation, Speaking
 from fairway.worker.exchange.lease_ledger import LeaseLedger
 from fairway.worker.exchange.owners import Owners
 from fairway.worker.options import WorkerOptions
@@ -92,3 +94,28 @@ async def test_a_list_that_a_newer_one_has_overtaken_is_not_heeded() -> None:
     assert hear(worker, server) == [A]
     worker._hear_owners(worker.all[0], old)
     assert [one.url for one in worker.all] == [A]
+
+
+async def test_a_worker_drains_although_an_owner_goes_while_it_is_told_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = asyncio.Event()
+
+    async def talk(one: Conversation) -> None:
+        await gone.wait()
+
+    monkeypatch.setattr(Conversation, "talk", talk)
+    server, worker = Server((1, A), (1, B)), worker_at(B)
+    talking = asyncio.create_task(worker.talk())
+    await asyncio.sleep(0)
+    hear(worker, server)
+    await asyncio.sleep(0)
+    worker._speaking.stopping.set()
+    await asyncio.sleep(0.01)
+    server.know((2, B), (1, B))
+    assert hear(worker, server) == [B]
+    await asyncio.sleep(0)
+    gone.set()
+    async with asyncio.timeout(1):
+        await talking  # and is not cancelled: then nothing would be handed back
+    await worker.stop()

@@ -80,7 +80,8 @@ class Owners:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._is_over.done():
                 self._is_over.result()
-            await asyncio.gather(*self._tasks.values())
+            # One may end meanwhile, with its server: what is to be drained is the others' then.
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         finally:
             stopping.cancel()
             turning.cancel()
