@@ -51,7 +51,7 @@ class Owners:
         self._ending: set[asyncio.Task[None]] = set()
         self._shut_out: dict[Conversation, FairwayError] = {}
         self._is_over: asyncio.Future[None] | None = None
-        self._turns, self._turning = 0, asyncio.Event()
+        self._turns, self._turning, self._is_turn_due = 0, asyncio.Event(), False
         self.all: list[Conversation] = [self._at_any()]
 
     @property
@@ -272,15 +272,22 @@ class Owners:
         for number in review(self._options.slots, promises, self._turns):
             self.all[number].ask_again()
         if go_round(self._options.slots, promises):
+            self._is_turn_due = True
+            self._turning.set()
+        if any(one.is_doubted for one in promises):
             self._turning.set()
 
     async def _turn_slots(self) -> None:
-        """While work waits at more owners than there are slots."""
+        """While work waits at more owners than there are slots, or perhaps not for us."""
         while True:
             await self._turning.wait()
             await pause(TURN_SECONDS)
             self._turning.clear()
-            self._turns += 1
+            self._turns += self._is_turn_due
+            self._is_turn_due = False
+            for one in self.all:
+                if one.promises is not None:
+                    one.promises.turn()
             self._share_out()
 
 
