@@ -18,7 +18,7 @@ from fairway.api.passed_jobs import (
     outcome_of,
     take_passed,
 )
-from fairway.core.ids import PoolId, ShardId, TenantId, ids_from, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_for_tenant, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.unique import UniqueWish, states_of
 from fairway.services.platform import Platform
@@ -161,7 +161,13 @@ async def test_only_servers_pass_jobs_on(house: House) -> None:
             problem(await tenant.post(SUBMIT_PATH, content=b"", headers=headers), 404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("kind", ["plain", "keyed", "whole", "unique"])
+def test_a_call_that_only_asks_to_be_let_in_is_understood() -> None:
+    """An answer that is not would be taken for none, and its owner be left alone for a while."""
+    call = PassedJobs(TenantId(1), 3, False, 0, JobId(""), None, ())
+    assert outcome_of(call, None) == []
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed", "mixed", "whole", "unique"])
 async def test_what_both_servers_write_is_there_once(
     house: House, second: House, kind: str
 ) -> None:
@@ -200,6 +206,8 @@ def passed(front: House, tenant: TenantId, shard: ShardId, kind: str, type_: str
     new = NewJob(type_, PoolId(1), 5, None, b"{}")
     if kind == "keyed":
         jobs = [new._replace(idempotency_key=f"k{n}", body_hash=b"h") for n in range(2)]
+    elif kind == "mixed":
+        jobs = [new._replace(idempotency_key="m", body_hash=b"h"), new]
     elif kind == "unique":
         waits = UniqueWish(b"d0", ALL_STATES)
         jobs = [new._replace(unique=waits._replace(digest=b"d%d" % n)) for n in range(2)]

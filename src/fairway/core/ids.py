@@ -62,8 +62,8 @@ def make_job_id(shard: ShardId, unix_ms: int, counter: int, random: int) -> JobI
 
 def ids_from(first: JobId, count: int) -> list[JobId]:
     """The ids that `make_job_ids` made together, so many, of which this is the first."""
-    if count == 1:
-        return [first]
+    if count < 2:  # of none there is no first, either
+        return [first] * count
     head, start = first[:19], int(first[19:23] + first[24:], 16)
     tails = [f"{start + (n << RANDOM_BITS):016x}" for n in range(count)]
     return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]

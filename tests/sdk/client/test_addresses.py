@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -214,4 +215,26 @@ async def test_jobs_go_to_the_owner_until_it_gives_no_answer(
     assert (len(server.requests), len(second.requests)) == (2, 2)
     assert len(server.jobs) == 3 * (1 + is_many), "the lost reply made no double"
     assert time.monotonic() - began < 5
+    await app.aclose()
+
+
+async def test_jobs_that_the_owner_may_have_heard_of_keep_their_one_key(
+    server: TinyServer, second: TinyServer
+) -> None:
+    """Its reply is lost, and the next server has no room: they must not go apart, each anew."""
+    second.keys, second.jobs = server.keys, server.jobs  # one database behind both
+    server.owner = second.url
+    app = producer(server.url)
+    note = app.jobs["note"]
+    await note.aenqueue("x")
+    second.moods += ["hold", "drop"]
+    server.moods.append(Reply(429, problem("TENANT_RATE_LIMIT_EXCEEDED", 429)))
+    alone = asyncio.create_task(note.aenqueue("y"))
+    while len(second.requests) < 1:  # noqa: ASYNC110  (another thread)
+        await asyncio.sleep(0.01)
+    together = [asyncio.create_task(note.aenqueue(text)) for text in "ab"]
+    await asyncio.sleep(0.05)
+    second.let_go()
+    await asyncio.gather(alone, *together)
+    assert len(server.jobs) == 4
     await app.aclose()

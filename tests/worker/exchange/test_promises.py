@@ -60,6 +60,8 @@ class World:
 
     def review(self) -> None:
         self.turn += 1
+        for one in self.promises:
+            one.turn()
         review(self.slots, self.promises, self.turn)
 
     def settle(self) -> None:
@@ -123,3 +125,22 @@ def test_all_work_is_done_however_few_the_slots(slots: int, queued: list[int]) -
         for owner in range(len(queued)):
             world.end(owner)
     assert not any(one.queued for one in world.owners)
+
+
+def test_work_that_is_for_other_workers_gets_no_slots_again_and_again() -> None:
+    """One owner has jobs that this worker does not run; with slots given back it asks anew."""
+    slots, number, calls = {POOL: 12}, 0, [0, 1]
+    owners, used = [Promises(slots), Promises(slots)], [0, 0]
+    while calls:
+        owner, *calls = calls
+        number += 1
+        offered = owners[owner].say(number)[POOL]
+        used[owner] = offered * owner  # all, or none
+        is_full = used[owner] >= offered
+        owners[owner].answered(number, {POOL: used[owner]}, {POOL: 1} if is_full else {})
+        calls += [one for one in review(slots, owners) if one not in calls]
+        assert number < 20, "they go to and fro"
+    assert used == [0, 12]
+    assert owners[0].is_doubted
+    owners[0].turn()
+    assert review(slots, owners) == {1}, "it may have something for us by now"

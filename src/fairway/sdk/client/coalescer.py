@@ -158,12 +158,11 @@ class Line:
             answers = await self._job_calls.send(tickets, call.key, left_seconds)
         except NotNow as not_now:
             self._not_now(call, not_now)
-        except InvalidRequest as error:  # of its text alone: no try before this one was taken
-            if len(tickets) > 1:
-                self._split(tickets)
-            else:
-                _tell([(tickets[0], error)])
         except FairwayError as error:
+            # Of its text alone; but what may be on disk under its key goes under no other.
+            if isinstance(error, InvalidRequest) and len(tickets) > 1 and not call.is_unsure:
+                self._split(tickets)
+                return
             _tell((ticket, _own_copy(error)) for ticket in tickets)
         else:
             self._jobs_max = gathering.larger(self._jobs_max)

@@ -187,7 +187,8 @@ class Transport:
         try:
             return await self._attempt(question, left_seconds)
         except NotNow as not_now:
-            is_try = question.tells_repeats or not self.addresses.is_short_cut(url)
+            # One that may have been heard is a try: whoever asked must know of it before the next.
+            is_try = not_now.is_sent or not self.addresses.is_short_cut(url)
             if is_try or not not_now.is_elsewhere:
                 raise
         return await self._attempt(question, left_seconds)

@@ -75,15 +75,15 @@ class Granting:
     def wake(self, woken: Iterable[tuple[PoolId, TenantId]]) -> None:
         """These (pool, tenant) may have work now."""
         now_us = self._clock.now_us()
-        pools = set()
+        pools: dict[PoolId, list[TenantId]] = {}
         for pool, tenant in woken:
             self._shares[pool].wake(tenant, now_us)
             self._held.stir(pool, tenant)
-            pools.add(pool)
-        for pool in pools:
+            pools.setdefault(pool, []).append(tenant)
+        for pool, tenants in pools.items():
             self._serve_waiting(pool, now_us)
             if pool in self._sessions.offers.unoffered and self._shares[pool].has_work:
-                self._sessions.there_is_work(pool)
+                self._sessions.there_is_work(pool, tenants)
         if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 

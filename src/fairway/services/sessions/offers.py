@@ -7,10 +7,10 @@ owner is the one that counts it: a worker is counted once, however many owners i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from fairway.core.ids import PoolId
+from fairway.core.ids import PoolId, TenantId
 from fairway.services.sessions.sessions import Session
 
 
@@ -31,19 +31,36 @@ class Offers:
 
     def __init__(self) -> None:
         self._said: dict[str, Offered] = {}
-        self.unoffered: dict[PoolId, set[str]] = {}  # pool → who would hear of work there
+        # pool → who would hear of work there, by whose own workers they are; None: everybody's
+        self.unoffered: dict[PoolId, dict[TenantId | None, set[str]]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._said
 
     def forget(self, key: str) -> None:
-        self._said.pop(key, None)
-        for keys in self.unoffered.values():
-            keys.discard(key)
+        if self._said.pop(key, None) is None:
+            return
+        for pool, by_tenant in list(self.unoffered.items()):
+            for whose, keys in list(by_tenant.items()):
+                keys.discard(key)
+                if not keys:
+                    del by_tenant[whose]
+            if not by_tenant:
+                del self.unoffered[pool]
 
-    def await_work(self, key: str, pool: PoolId) -> None:
+    def await_work(self, session: Session, pool: PoolId) -> None:
         """Its call is answered as soon as there is work of a pool that it offers no slot of."""
-        self.unoffered.setdefault(pool, set()).add(key)
+        by_tenant = self.unoffered.setdefault(pool, {})
+        by_tenant.setdefault(session.tenant, set()).add(session.key)
+
+    def take_unoffered(self, pool: PoolId, tenants: Iterable[TenantId]) -> Iterator[str]:
+        """Whom work of these concerns: another tenant's own workers would ask in vain, and with
+        every job again."""
+        by_tenant = self.unoffered[pool]
+        for whose in (None, *tenants):
+            yield from by_tenant.pop(whose, ())
+        if not by_tenant:
+            del self.unoffered[pool]
 
     def hear(
         self, session: Session, number: int, offer: Offer, whole: Mapping[PoolId, int] | None = None

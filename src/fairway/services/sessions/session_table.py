@@ -7,6 +7,7 @@ Plain state in one event loop; what sessions may run is decided in
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.fair_share.capacity import Headcount
@@ -82,9 +83,9 @@ class SessionTable(dict[str, Session]):
         if self.has(session):
             self.held.hold(session)
 
-    def there_is_work(self, pool: PoolId) -> None:
-        """For those who offer no slot of the pool here and could."""
-        for key in self.offers.unoffered.pop(pool, ()):
+    def there_is_work(self, pool: PoolId, tenants: Iterable[TenantId]) -> None:
+        """Of these tenants, for those who offer no slot of the pool here and could."""
+        for key in list(self.offers.take_unoffered(pool, tenants)):
             if (session := self.get(key)) is not None:
                 session.wake()
 

@@ -13,7 +13,12 @@ from typing import NamedTuple
 from fairway.core.errors import FairwayError
 from fairway.core.ids import JobId, ShardId, TenantId, shard_of
 from fairway.core.unique import Lost
-from fairway.services.submit.submission_group import Submission, Verdict, verdicts_of
+from fairway.services.submit.submission_group import (
+    Submission,
+    Verdict,
+    is_all_keyed,
+    verdicts_of,
+)
 from fairway.services.transient_errors import not_known
 from fairway.store import history
 from fairway.store.connections.database import Connection
@@ -26,8 +31,11 @@ class Double(NamedTuple):
 
 
 async def find_doubles(connection: Connection, group: list[Submission]) -> list[Double]:
-    """Those of the group that are there. Keys find their own: only jobs without one collide."""
-    plain = [one for one in group if one.claims is None and one.whole is None]
+    """Those of the group that are there. Keys find their own: only jobs without one collide.
+
+    Beside such jobs others may have keys: those are answered by what is there, too.
+    """
+    plain = [one for one in group if not is_all_keyed([one])]
     keys: dict[ShardId, list[tuple[TenantId, JobId]]] = {}
     for job in (job for one in plain for job in one.jobs):
         keys.setdefault(shard_of(job.id), []).append((job.tenant, job.id))
@@ -37,7 +45,7 @@ async def find_doubles(connection: Connection, group: list[Submission]) -> list[
     found = []
     for one in plain:
         if any(job.id in there for job in one.jobs):
-            verdicts = zip(one.jobs, verdicts_of(one, {}), strict=True)
+            verdicts = zip(one.jobs, verdicts_of(one._replace(claims=None), {}), strict=True)
             found.append(Double(one, [_verdict(job.id in there, said) for job, said in verdicts]))
     return found
 

@@ -38,7 +38,7 @@ def await_work(dispatcher: Dispatcher, session: Session) -> None:
         return
     for pool, slots in offers.slots_of(session).items():
         if slots > 0 and not session.slots.get(pool) and not _waiting(dispatcher, session, pool):
-            offers.await_work(session.key, pool)
+            offers.await_work(session, pool)
 
 
 def _waiting(dispatcher: Dispatcher, session: Session, pool: PoolId) -> int:

@@ -2,6 +2,8 @@
 
 A list has a number that grows with every change of owners, as terms do; so a worker that speaks
 to several servers is told of a newer one by whoever knows it first, and of an older one by nobody.
+So the same number must be the same list: a shard that nobody owns just now is its last owner's, who
+may go on with it in the same term, and then nobody would tell.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from fairway.core.ids import ShardId, Term
+from fairway.core.ids import ShardId
 from fairway.store.leadership import Owner
 
 OWNERS_MAX = 256  # that a worker is told of
@@ -26,7 +28,7 @@ class OwnerList:
     def __init__(self, owners: Callable[[], Mapping[ShardId, Owner]]) -> None:
         self._owners = owners
         self._seen: Mapping[ShardId, Owner] = {}
-        self._terms: dict[ShardId, Term] = {}  # of shards that nobody owns just now, too
+        self._last: dict[ShardId, Owner] = {}  # of shards that nobody owns just now, too
         self._told = ToldOwners(0, {})
 
     def news(self, known_version: int) -> ToldOwners | None:
@@ -42,12 +44,14 @@ class OwnerList:
     def _look(self, owners: Mapping[ShardId, Owner]) -> None:
         self._seen = owners
         shards: dict[str, list[ShardId]] = defaultdict(list)
-        for shard, owner in sorted(owners.items()):
-            self._terms[shard] = max(owner.term, self._terms.get(shard, owner.term))
+        for shard, owner in owners.items():
+            if shard not in self._last or owner.term >= self._last[shard].term:
+                self._last[shard] = owner
+        for shard, owner in sorted(self._last.items()):
             if _is_address(owner.owner_url):
                 shards[owner.owner_url].append(shard)
         kept = dict(sorted(shards.items())[:OWNERS_MAX])
-        self._told = ToldOwners(sum(self._terms.values()), kept)
+        self._told = ToldOwners(sum(owner.term for owner in self._last.values()), kept)
 
 
 def _is_address(url: str) -> bool:

@@ -32,7 +32,7 @@ log = logger("worker")
 FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns what now
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
-UNSURE_VERSION = 1  # of a list of several: every one is newer, and one owner alone is told, too
+ANY_LIST = 1  # told as what we know: every list is newer, also one that names a single owner
 NAMED_MAX = 16  # addresses of earlier owners that are tried when nobody else answers
 
 
@@ -51,7 +51,7 @@ class Owners:
         self._ending: set[asyncio.Task[None]] = set()
         self._shut_out: dict[Conversation, FairwayError] = {}
         self._is_over: asyncio.Future[None] | None = None
-        self._turns, self._turning = 0, asyncio.Event()
+        self._turns, self._turning, self._is_turn_due = 0, asyncio.Event(), False
         self.all: list[Conversation] = [self._at_any()]
 
     @property
@@ -80,7 +80,8 @@ class Owners:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._is_over.done():
                 self._is_over.result()
-            await asyncio.gather(*self._tasks.values())
+            # One may end meanwhile, with its server: what is to be drained is the others' then.
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         finally:
             stopping.cancel()
             turning.cancel()
@@ -197,6 +198,8 @@ class Owners:
     def _hear_owners(self, teller: Conversation, reply: wire.ExchangeReply) -> None:
         if teller not in self.all:
             return  # it was over before its word counted
+        if reply.owners_version <= self._known_version:
+            return  # another reply, with a newer list, has overtaken it
         shards = {one.url: one.shards for one in reply.owners if _is_address(one.url)}
         self._known_version = reply.owners_version
         if shards and shards != self._shards:
@@ -225,7 +228,7 @@ class Owners:
         if one.promises is None:
             self._known_version = 0
             return
-        self._known_version = UNSURE_VERSION
+        self._known_version = ANY_LIST
         one.promises.lost(self._ledger.running_by_pool(one.part))
         since = [other.failing_since for other in self.all]
         longest = time.monotonic() - FALL_BACK_SECONDS
@@ -269,15 +272,22 @@ class Owners:
         for number in review(self._options.slots, promises, self._turns):
             self.all[number].ask_again()
         if go_round(self._options.slots, promises):
+            self._is_turn_due = True
+            self._turning.set()
+        if any(one.is_doubted for one in promises):
             self._turning.set()
 
     async def _turn_slots(self) -> None:
-        """While work waits at more owners than there are slots."""
+        """While work waits at more owners than there are slots, or perhaps not for us."""
         while True:
             await self._turning.wait()
             await pause(TURN_SECONDS)
             self._turning.clear()
-            self._turns += 1
+            self._turns += self._is_turn_due
+            self._is_turn_due = False
+            for one in self.all:
+                if one.promises is not None:
+                    one.promises.turn()
             self._share_out()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from fairway.worker.exchange.slot_sharing import OwnerNeed, reserve_of, share_slots
 
+DOUBT_TURNS_MAX = 8  # a turn is a quarter of a second
+
 
 class Promises:
     """To one owner."""
@@ -25,6 +27,19 @@ class Promises:
         self.in_use: Mapping[str, int] = {}  # as the owner counts
         self._weights: dict[str, int] = {}
         self._waiting: Mapping[str, int] = {}
+        # pool → of work that was said to wait, and was not for us: for how many turns it is not
+        # believed, and for how many the next time
+        self._doubts: dict[str, int] = {}
+        self._next_doubts: dict[str, int] = {}
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the owner is not believed for now that work waits."""
+        return bool(self._doubts)
+
+    def turn(self) -> None:
+        """A turn is over: who is not believed is, one day."""
+        self._doubts = {pool: turns - 1 for pool, turns in self._doubts.items() if turns > 1}
 
     @property
     def is_news(self) -> bool:
@@ -41,15 +56,29 @@ class Promises:
         if number not in self._under_way:
             return  # a newer one was answered before it
         self._answered = self._under_way[number]
+        self._judge(in_use)
         self._under_way = {at: one for at, one in self._under_way.items() if at > number}
         self.in_use, self._waiting = in_use, waiting
         self._weights |= waiting
+
+    def _judge(self, in_use: Mapping[str, int]) -> None:
+        """Work may wait that this worker does not run: a slot given for it is not used, goes back,
+        and would be asked for again with the next reply."""
+        for pool, offered in self._answered.items():
+            used, before = in_use.get(pool, 0), self.in_use.get(pool, 0)
+            if used > before:
+                self._doubts.pop(pool, None)
+                self._next_doubts.pop(pool, None)
+            elif self._waiting.get(pool) and used < offered:
+                turns = self._doubts[pool] = self._next_doubts.get(pool, 1)
+                self._next_doubts[pool] = min(2 * turns, DOUBT_TURNS_MAX)
 
     def lost(self, running: Mapping[str, int]) -> None:
         """No call is under way any more: nothing can come but what is here."""
         self._under_way.clear()
         self.offer = self._said = self._answered = dict.fromkeys(self._slots, 0)
         self.in_use, self._waiting = running, {}
+        self._doubts, self._next_doubts = {}, {}
 
     def promised(self, pool: str) -> int:
         """The owner may have so many runs here now, or after replies that are on their way."""
@@ -57,7 +86,7 @@ class Promises:
         return max(self._answered[pool], self.in_use.get(pool, 0), self.offer[pool], *offers)
 
     def need(self, pool: str) -> OwnerNeed:
-        is_waiting = self._waiting.get(pool, 0) > 0
+        is_waiting = self._waiting.get(pool, 0) > 0 and pool not in self._doubts
         return OwnerNeed(self.in_use.get(pool, 0), is_waiting, max(self._weights.get(pool, 1), 1))
 
     def set_offer(self, pool: str, slots: int) -> None:
