@@ -47,7 +47,8 @@ class Gauges:
             metrics.slots.labels(pool.name).set(slots[pool.number])
             age_ms = self._clock.unix_ms() - waiting.oldest_ms[pool.number]
             metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
-        metrics.workers.set(len(dispatcher.all_sessions()))
+        # One of several owners that a worker serves counts it: their sum is the fleet.
+        metrics.workers.set(sum(map(dispatcher.offers().is_counted, dispatcher.all_sessions())))
         metrics.window.set(dispatcher.windows().jobs_held())
         restraints = await self._restraints()
         for kind, count in restraints.items():
