@@ -73,6 +73,17 @@ def test_a_durable_lease_is_heard_of_only_when_it_is_written(machine: Machine) -
     assert worker.free(MEDIUM) == 1
 
 
+def test_tenants_of_a_shard_that_is_let_go_rest_until_it_stays(machine: Machine) -> None:
+    """Else every grant to others would go through all of them first."""
+    job, worker, letting_go = machine.job(), machine.worker(), machine.dispatcher.letting_go()
+    machine.arrive(job)
+    letting_go.suspend({ShardId(0)})
+    assert machine.take(worker) == []
+    assert not machine.dispatcher.shares[job.pool].has_work
+    letting_go.resume({ShardId(0)})
+    assert [lease.job for lease in machine.take(worker)] == [job]
+
+
 def test_no_grant_after_the_trust_ends(machine: Machine) -> None:
     worker = machine.worker()
     machine.clock.advance(TRUST_SECONDS)

@@ -153,13 +153,14 @@ class Granting:
             share.sleep(tenant, now_us)
 
         types = session.types if types is None else types
-        take = self._trusted(self._backlog.taker(pool, types, self._leases, asleep, now_us), now_us)
+        take = self._backlog.taker(pool, types, self._leases, asleep, now_us)
+        take = self._trusted(take, asleep, now_us)
         if session.tenant is None:
             lend = None
             if share.has_idle_reserve:
                 fits = share.may_borrow
                 lend = self._backlog.taker(pool, types, self._leases, asleep, now_us, fits)
-                lend = self._trusted(lend, now_us)
+                lend = self._trusted(lend, asleep, now_us)
             if (only := session.only_tenants) is not None:
                 take, lend = _of(only, take), None if lend is None else _of(only, lend)
             granted = share.grant(free, take, now_us, lend=lend)
@@ -169,12 +170,21 @@ class Granting:
             self._lease(session, self._pools.by_number[pool], granted, now_us)
         return len(granted) < free
 
-    def _trusted(self, take: Take, now_us: int) -> Take:
-        """Of a shard that may be another's by now, or is about to be, nothing is taken."""
+    def _trusted(self, take: Take, asleep: Callable[[TenantId], None], now_us: int) -> Take:
+        """Of a shard that may be another's by now, or is about to be, nothing is taken.
+
+        Its tenants rest until it is trusted again: else every grant would go through all of them.
+        """
         if now_us < self._shards.trusted_until_us:
             return take
-        may_grant_to = self._shards.may_grant_to
-        return lambda tenant: take(tenant) if may_grant_to(tenant, now_us) else None
+
+        def take_trusted(tenant: TenantId) -> QueuedJob | None:
+            if self._shards.may_grant_to(tenant, now_us):
+                return take(tenant)
+            asleep(tenant)
+            return None
+
+        return take_trusted
 
     def _lease(
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
