@@ -251,32 +251,31 @@ class OwnerLine:
         """One call for all of them; whatever happens, each is told."""
         self._waiting.remove(group)
         group = [one for one in group if not one.told.done()]  # who waits no more is not sent
-        rest = Unanswered(is_open=True)
+        rest, asked_us = Unanswered(is_open=True), self._clock.now_us()
         try:
             if not group or self.is_resting():
                 rest = NOT_ASKED
             else:
-                rest = await self._pass_on(group)
+                rest = await self._pass_on(group, asked_us)
         except BROKEN as error:
-            self._failed(error)
+            self._failed(error, asked_us)
         finally:
             for one in group:
                 if not one.told.done():
                     one.told.set_result(rest)
 
-    async def _pass_on(self, group: list[Waiting]) -> Unanswered:
+    async def _pass_on(self, group: list[Waiting], asked_us: int) -> Unanswered:
         """Answers what those are told of whom the owner said nothing."""
-        asked_us = self._clock.now_us()
         self._health.ask(asked_us, round(self._seconds_max * 1e6))
         try:
             reply = await self._call(encode([one.call for one in group]))
         except ConnectionRefusedError as error:
-            self._failed(error)
+            self._failed(error, asked_us)
             return NOT_ASKED
         if reply.status == TOO_LARGE:
             self._health.answered()
         elif reply.status != 200:
-            self._failed(OSError(f"HTTP {reply.status}"))
+            self._failed(OSError(f"HTTP {reply.status}"), asked_us)
         if reply.status != 200:  # it was not read: of another build, or too large
             return Unanswered(is_open=reply.status >= 500)
         told = decode_reply(reply.body)
@@ -302,8 +301,8 @@ class OwnerLine:
         finally:
             call.cancel()
 
-    def _failed(self, error: Exception) -> None:
-        self._health.failed(self._clock.now_us())
+    def _failed(self, error: Exception, asked_us: int) -> None:
+        self._health.failed(self._clock.now_us(), asked_us)
         log.warning(
             "owner gives no answer, jobs are written here", url=self._url, error=repr(error)
         )

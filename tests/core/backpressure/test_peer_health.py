@@ -28,7 +28,7 @@ def test_a_server_that_fails_is_asked_ever_less_and_one_that_answers_at_once(
             failures = 0
             assert not health.is_resting(now_us)
         else:
-            health.failed(now_us)
+            health.failed(now_us, now_us)
             failures += 1
             rest_us = min(REST_FIRST_US * 2 ** (failures - 1), REST_MAX_US)
             rests_until_us = now_us + rest_us
@@ -36,7 +36,14 @@ def test_a_server_that_fails_is_asked_ever_less_and_one_that_answers_at_once(
 
 def test_a_trial_that_is_never_answered_holds_nobody_back_for_ever() -> None:
     health = PeerHealth()
-    health.failed(0)
+    health.failed(0, 0)
     health.ask(REST_FIRST_US, ANSWER_US)
     assert health.is_resting(REST_FIRST_US + ANSWER_US - 1)
     assert not health.is_resting(REST_FIRST_US + ANSWER_US)
+
+
+def test_questions_that_fail_together_are_one_failure() -> None:
+    health = PeerHealth()
+    for number in range(4):
+        health.failed(ANSWER_US + number, number)
+    assert not health.is_resting(ANSWER_US + REST_FIRST_US)

@@ -11,10 +11,11 @@ REST_MAX_US = 8_000_000
 
 
 class PeerHealth:
-    __slots__ = ("_failures", "_rests_until_us")
+    __slots__ = ("_failed_us", "_failures", "_rests_until_us")
 
     def __init__(self) -> None:
         self._failures = 0
+        self._failed_us = 0
         self._rests_until_us = 0
 
     def is_resting(self, now_us: int) -> bool:
@@ -28,7 +29,11 @@ class PeerHealth:
     def answered(self) -> None:
         self._failures = 0
 
-    def failed(self, now_us: int) -> None:
+    def failed(self, now_us: int, asked_us: int) -> None:
+        """Of questions that were under way together the first tells: the others are no news."""
+        if self._failures and asked_us < self._failed_us:
+            return
         self._failures += 1
+        self._failed_us = now_us
         rest_us = REST_FIRST_US << min(self._failures - 1, 8)
         self._rests_until_us = now_us + min(rest_us, REST_MAX_US)
