@@ -95,9 +95,7 @@ class Metrics:
         )
         self.running = Gauge("fairway_jobs_running", "Leases in force.", ["pool"], **r)
         self.slots = Gauge("fairway_worker_slots", "Slots of live workers.", ["pool"], **r)
-        self.workers = Gauge(
-            "fairway_workers", "Live workers; each counts at one of the servers it serves.", **r
-        )
+        self.workers = Gauge("fairway_workers", "Live workers, each at one server.", **r)
         self.oldest = Gauge(
             "fairway_oldest_runnable_age_seconds", "Age of the oldest waiting job.", ["pool"], **r
         )
