@@ -19,6 +19,16 @@ ANSWER_SECONDS_MAX = 2.0
 #: Upkeep holds jobs up for some tenths of a second now and then; that is no reason to turn away.
 LOCK_SECONDS_MAX = 1.0
 KEPT_US = 200_000
+START_US = 10_000_000  # so long a server that starts waits for all shards
+
+
+def are_enough(opened: int, shards: int, since_start_us: int, *, was_whole: bool) -> bool:
+    """Whether a server with so many shards open in the cluster should be sent work.
+
+    One that starts waits for all of them. Later some may be on their way to another owner, or sick:
+    every server takes their jobs in all the same, and to turn everybody away would help nobody.
+    """
+    return opened == shards or (opened > 0 and (was_whole or since_start_us > START_US))
 
 
 class Readiness:
@@ -34,6 +44,8 @@ class Readiness:
         self._opened = opened  # shards that are open here, which the store hears a moment later
         self._clock = clock
         self._answered_us = 0
+        self._began_us = clock.now_us()
+        self._was_whole = False
         self._asking: asyncio.Task[dict[str, bool]] | None = None
         self._is_closed = False
 
@@ -51,6 +63,11 @@ class Readiness:
     def _is_fresh(self) -> bool:
         return self._clock.now_us() - self._answered_us < KEPT_US
 
+    def _are_enough(self, opened: int) -> bool:
+        self._was_whole = self._was_whole or opened == self._shard_count
+        since_us = self._clock.now_us() - self._began_us
+        return are_enough(opened, self._shard_count, since_us, was_whole=self._was_whole)
+
     async def _ask(self) -> dict[str, bool]:
         """A table that somebody locked refuses every job while the rest of the store answers."""
         found = dict.fromkeys(("database", "jobs_writable", "shards_open"), False)
@@ -58,7 +75,7 @@ class Readiness:
             async with self._database.people(ANSWER_SECONDS_MAX) as connection:
                 is_open = await leadership.count_open(connection, self._opened())
                 found["database"] = True
-                found["shards_open"] = is_open == self._shard_count
+                found["shards_open"] = self._are_enough(is_open)
                 await submissions.insert_nothing(connection, LOCK_SECONDS_MAX)
                 found["jobs_writable"] = True
         except DISCONNECTED:

@@ -103,12 +103,13 @@ async def test_servers_join_leave_and_die_and_no_job_is_lost_or_run_twice(
 
 
 async def _join_leave_and_die(database_url: str, pace: Pace) -> None:
-    first = await joined(database_url)
+    terms = replace(WIDE, term_seconds=LONG_TERM_SECONDS)
+    first = await joined(database_url, terms)
     await until(lambda: opened(first) == [SHARDS])
     load, worker = Load(await of_every_shard(first)), RoamingWorker()
     worker.meet(first)
     load.begin(first)
-    second, third = await joined(database_url), await joined(database_url)
+    second, third = [await joined(database_url, terms) for _ in range(2)]
     for one in (second, third):
         await one.directory.run_once(0)
     worker.meet(second, third)

@@ -58,8 +58,8 @@ async def readyz(request: Request) -> Response:
     """Can it take work?
 
     The database answers, jobs can be written (nobody holds a lock on their table, and it is not
-    read-only) and every shard has an owner that gives its jobs out. Not ready is a 503 that says
-    which check does not hold.
+    read-only) and shards have owners that give their jobs out: all of them when a server starts,
+    and some ever after. Not ready is a 503 that says which check does not hold.
     """
     platform: Platform = request.app.state.platform
     checks = await platform.readiness.checks()
