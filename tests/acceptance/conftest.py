@@ -41,8 +41,10 @@ async def furnished(room: Path, postgres_server: Server) -> AsyncIterator[House]
     async with fresh_database(postgres_server) as dsn:
         house = House(room, dsn)
         await house.furnish()
-        yield house
-        await house.close()
+        try:
+            yield house
+        finally:
+            await house.close()
 
 
 @pytest.fixture
