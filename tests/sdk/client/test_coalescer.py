@@ -156,7 +156,7 @@ async def test_a_call_that_is_refused_whole_goes_again_in_smaller_ones(
     handles = await asyncio.gather(*tasks)
     assert [said(server, handle) for handle in handles] == FEW
     sizes = [len(request.json.get("jobs", [0])) for request in server.requests[1:]]
-    assert sizes[:4] == [15, 7, 3, 1]
+    assert sizes[:4] == [24, 12, 6, 3]
 
 
 async def test_a_limit_that_lets_nobody_in_is_told_to_everybody(

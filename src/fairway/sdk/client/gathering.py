@@ -13,7 +13,7 @@ CALLS_MAX = 4  # under way at a time
 JOBS_MAX = 500  # in one call
 BYTES_MAX = 192 << 10  # in one call: servers look at so much without care (`body_cost.py`)
 JOB_BYTES_MAX = 16 << 10  # larger jobs travel alone: others need not wait for their bytes
-FURTHER_JOBS = 16  # that make a call worth while when others are under way
+FURTHER_JOBS = 25  # that make a call worth while when others are under way
 
 NEVER = 1 << 62
 
