@@ -18,7 +18,7 @@ from fairway.api.passed_jobs import (
     outcome_of,
     take_passed,
 )
-from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.unique import UniqueWish, states_of
 from fairway.services.platform import Platform
@@ -36,7 +36,7 @@ def second(house: House) -> Iterator[House]:
 
 def home_of(house: House, name: str) -> ShardId:
     tenant = house.platform.directory.id_of(name)
-    return shard_for_tenant(tenant, house.platform.cluster.shard_count)
+    return house.platform.tenant_shards.of(tenant)
 
 
 def known_at(server: House, name: str) -> None:

@@ -13,13 +13,11 @@ from fairway.core.ids import (
     RANDOM_BITS,
     SHARDS_MAX,
     ShardId,
-    TenantId,
     ids_from,
     lowest_id_at,
     make_job_id,
     make_job_ids,
     parse_job_id,
-    shard_for_tenant,
     shard_of,
     unix_ms_of,
 )
@@ -98,9 +96,3 @@ def test_other_uuids_are_refused() -> None:
         assert parse_job_id(bad) is None
     assert parse_job_id(good.replace("-", "")) is None
     assert parse_job_id(good + "\n") is None
-
-
-@given(st.integers(1, 10**6), st.integers(1, 64))
-def test_tenants_spread_over_shards(tenant: int, shard_count: int) -> None:
-    homes = {shard_for_tenant(TenantId(tenant + step), shard_count) for step in range(shard_count)}
-    assert homes == set(range(shard_count))

@@ -51,7 +51,7 @@ async def test_jobs_of_schedules_and_transactions_begin_traces(database_url: str
                 platform.store_clock,
                 schedules._limits,
                 schedules._ports._replace(spans=instruments.spans),
-                shard_count=1,
+                tenant_shards=platform.tenant_shards,
             )
             await by_hand.trigger(key)
             await turn_back(platform, key, 3)

@@ -37,7 +37,7 @@ async def test_the_first_server_founds_the_cluster_and_the_rest_join(
         found_cluster(connection, 3, "ours"), found_cluster(other_connection, 5, "theirs")
     )
     assert both[0] == both[1]
-    assert both[0] in (Cluster(3, "ours"), Cluster(5, "theirs"))
+    assert both[0] in (Cluster(3, "ours", 3), Cluster(5, "theirs", 5))
     assert await connection.fetchval("SELECT count(*) FROM shards") == both[0].shard_count
 
 
@@ -45,7 +45,7 @@ async def test_a_name_is_one_tenants(connection: Connection) -> None:
     tenant = await add_tenant(connection, "acme", TenantSettings("pro", 7, 9))
     assert tenant is not None
     assert tenant[1:12] == ("acme", 7, 9, "pro", "", 10, None, 10_000, 100_000, False, ())
-    assert tenant[12:] == ("active", "", False, None)
+    assert tenant[12:] == ("active", "", False, None, None)
     assert await add_tenant(connection, "acme") is None
     with pytest.raises(asyncpg.CheckViolationError):
         await add_tenant(connection, "ACME!")

@@ -22,7 +22,7 @@ from fairway.core.errors import (
     Refused,
     Unavailable,
 )
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -106,7 +106,7 @@ async def _take(
 ) -> list[Any]:
     """One answer a call."""
     tenant = platform.directory.tenants.get(of)
-    shard = shard_for_tenant(of, platform.cluster.shard_count)
+    shard = platform.tenant_shards.of(of)
     if tenant is None or is_elsewhere(shard):
         return [_refusal(Unavailable(code="NOT_OWNER"))] * len(calls)
     refused = [_admission(platform, tenant, call) for call in calls]

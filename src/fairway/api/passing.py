@@ -31,7 +31,7 @@ from fairway.api.passed_jobs import (
 from fairway.api.peers import Peers, cluster_lines
 from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from
 from fairway.core.job import is_heavy
 from fairway.core.tenant import Tenant
 from fairway.runtime.plain_http import Reply
@@ -102,7 +102,7 @@ class Passing:
         self._peers = peers
         self._is_elsewhere = is_elsewhere
         self._submissions = platform.submissions
-        self._shard_count = platform.cluster.shard_count
+        self._tenant_shards = platform.tenant_shards
         self._lines: dict[str, OwnerLine] = {}  # by url
         self._admission = platform.admission
         self._waiting = WaitingJobs()
@@ -110,7 +110,7 @@ class Passing:
 
     def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
         """Tells a program which address would have been nearer, if that one answers."""
-        shard = shard_for_tenant(tenant.id, self._shard_count)
+        shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard) or (url := self._owner_of(shard)) is None:
             return ()
         line = self._lines.get(url)
@@ -127,7 +127,7 @@ class Passing:
         whole: WholeKey | None = None,
     ) -> Awaitable[list[Verdict]]:
         """As `Submissions.submit`, wherever the owner is."""
-        shard = shard_for_tenant(tenant.id, self._shard_count)
+        shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard):
             return self._submissions.submit(tenant, wanted, is_admitted=is_admitted, whole=whole)
         first = self._submissions.ids.make(shard, len(wanted))[0]
@@ -136,7 +136,7 @@ class Passing:
 
     async def admit(self, tenant: Tenant, count: int) -> None:
         """As `Submissions.admit`, by whoever judges this tenant."""
-        shard = shard_for_tenant(tenant.id, self._shard_count)
+        shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard):
             self._submissions.admit(tenant, count)
             return

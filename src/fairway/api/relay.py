@@ -117,7 +117,7 @@ class Relay:
         owner: str | None = None,
     ) -> None:
         """Let the owner answer this request in our place; or this one of several, by address."""
-        if shard is not None and shard >= self._platform.cluster.shard_count:
+        if shard is not None and shard >= self._platform.tenant_shards.count:
             raise NotFound("There is no such job.")  # no shard that it could lie in
         url = self._platform.ownership.owner_url(shard) if owner is None else owner
         if url is None or header(scope, RELAYED) is not None or not self._is_owner(url, shard):

@@ -77,9 +77,9 @@ def add(name: str, *settings: str, options: Options = PLAIN) -> None:
     Parameters
     ----------
     settings
-        As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10
+        As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10 shard=63
     """
-    wanted = {"name": name} | parsed(settings, FIELDS)
+    wanted = {"name": name} | parsed(settings, (*FIELDS, "shard"))
     added = options.operator().call("POST", "/v1/tenants", wanted)
 
     def text() -> str:
@@ -225,7 +225,7 @@ def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
             raise InvalidRequest(f"There is no field {name!r}; there are {', '.join(known)}.")
         if name.startswith("reserved."):
             found.setdefault("reserved", {})[name.removeprefix("reserved.")] = _number(name, value)
-        elif name in NUMBERS:
+        elif name in (*NUMBERS, "shard"):
             found[name] = _number(name, value) if value else None
         else:
             found[name] = value

@@ -94,8 +94,3 @@ def id_before(job_id: str) -> str:
     """The largest id below this one: a read after it brings this one."""
     digits = f"{int(job_id.replace('-', ''), 16) - 1:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def shard_for_tenant(tenant: TenantId, shard_count: int) -> ShardId:
-    """The home shard of a tenant. Tenant ids are dense, so modulo spreads them evenly."""
-    return ShardId(tenant % shard_count)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 
@@ -85,6 +85,7 @@ class Tenant(NamedTuple):
     reason: str = ""  # of its suspension, for people
     cancels_running: bool = False  # what ran when it was suspended is asked to stop
     state_since: datetime | None = None  # None: since it was made
+    shard: ShardId | None = None  # of its own; None: by its number
 
     @property
     def is_active(self) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import PoolTable
 from fairway.runtime.random_ids import lease_tokens
 from fairway.runtime.settings import Settings
@@ -110,7 +111,10 @@ class Engine:
 
 
 def dispatch_settings(
-    settings: Settings, cluster: Cluster, scheduler: type[PoolShare]
+    settings: Settings,
+    cluster: Cluster,
+    tenant_shards: TenantShards,
+    scheduler: type[PoolShare],
 ) -> DispatchSettings:
     return DispatchSettings(
         limits=WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes),
@@ -118,5 +122,5 @@ def dispatch_settings(
         inline_bytes_max=settings.inline_bytes_max,
         scheduler=scheduler,
         grace_seconds=settings.timeout_grace_seconds,
-        shard_count=cluster.shard_count,
+        tenant_shards=tenant_shards,
     )

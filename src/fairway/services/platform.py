@@ -120,6 +120,7 @@ class Platform:
         self.settings = settings
         self.database = database
         self.cluster = cluster
+        self.tenant_shards = cluster.tenant_shards()
         self.clock = clock
         self.instruments = of_server(settings, clock)
         self.metrics = self.instruments.metrics
@@ -136,7 +137,7 @@ class Platform:
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.job_ids = JobIdFactory(self.store_clock)
         kept_by = self.store_clock, self.metrics, self.job_ids
-        self.large_data = LargeData(database, cluster, settings, *kept_by)
+        self.large_data = LargeData(database, cluster, self.tenant_shards, settings, *kept_by)
         self._join_engine(scheduler)
         self._join_registry()
         self._join_submitting()
@@ -145,7 +146,7 @@ class Platform:
         self._join_answers(ask_runs)
         self._join_acts_on_many()
         self._join_schedules()
-        self._join_billing(cluster.shard_count)
+        self._join_billing()
         self.outbound = Outbound(
             database,
             self.dispatcher,
@@ -154,7 +155,7 @@ class Platform:
             settings,
             self.wakeups,
             OutboundPorts(self.events.settings.turn_on, self.audit_log),
-            cluster.shard_count,
+            self.tenant_shards,
         )
         self._join_insight()
         self.loops = self.wakeups.loops(self._steps(), clock)
@@ -169,7 +170,7 @@ class Platform:
             self.metrics,
             self.store_clock,
             server=self.ownership.server_name,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         look = self.insight.board.look
         gauges = Gauges(self.dispatcher, self.metrics, self.store_clock, look)
@@ -189,7 +190,7 @@ class Platform:
         engine = Engine(
             self.database,
             self.settings,
-            dispatch_settings(self.settings, self.cluster, scheduler),
+            dispatch_settings(self.settings, self.cluster, self.tenant_shards, scheduler),
             self.pools,
             self.watchers,
             self.store_clock,
@@ -271,7 +272,7 @@ class Platform:
                 wake_tails=self.wakeups.of("event tails"),
                 on_moved=lambda heads: self.outbound.logs_grew(heads),
             ),
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         ports = SubmissionPorts(
             ids=self.job_ids,
@@ -288,7 +289,7 @@ class Platform:
             self.instruments,
             self.store_clock,
             ports,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         self.flow_intake = FlowIntake(
             self.turns,
@@ -296,7 +297,7 @@ class Platform:
             self.dispatcher,
             self.submissions,
             self.hints,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         self.outbox = Outbox(
             self.database,
@@ -335,7 +336,7 @@ class Platform:
     def _join_ownership(self) -> None:
         """Whose shards are whose, and what a take-over brings along."""
         self.fair_share_loop = FairShareLoop(
-            self.database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
+            self.database, self.dispatcher, self.clock, tenant_shards=self.tenant_shards
         )
         ports = OwnershipPorts(
             before_open=self._before_open,
@@ -370,7 +371,7 @@ class Platform:
             self.dispatcher,
             far_runs,
             self.store_clock,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.many_waits = ManyWaits(self.database, self.watchers, self.clock)
@@ -403,12 +404,12 @@ class Platform:
             self.dispatcher,
             self.watchers,
             self.store_clock,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         of_flows = self.database, self.job_lookup, self.control, self.dead_letters
-        self.flows = Flows(*of_flows, shard_count=self.cluster.shard_count)
+        self.flows = Flows(*of_flows, tenant_shards=self.tenant_shards)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
-        counted = self.cluster.shard_count, self.clock, self.dispatcher.open_shards
+        counted = self.tenant_shards, self.clock, self.dispatcher.open_shards
         self.readiness = Readiness(self.database, *counted)
 
     def _join_acts_on_many(self) -> None:
@@ -417,7 +418,7 @@ class Platform:
             self.database,
             self.directory,
             self.store_clock,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
             on_begun=self.wakeups.of("bulk actions"),
             audit_log=self.audit_log,
         )
@@ -442,7 +443,7 @@ class Platform:
             self.store_clock,
             limits,
             ports,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
         self.ticker = Ticker(
             self.database,
@@ -480,7 +481,7 @@ class Platform:
         platform.store_clock.was_read(now, read_us)
         return platform
 
-    def _join_billing(self, shard_count: int) -> None:
+    def _join_billing(self) -> None:
         wake, currency = self.wakeups.of("spend caps"), self.settings.currency
         self.billing = Billing(
             self.database,
@@ -489,7 +490,7 @@ class Platform:
             self.store_clock,
             self.clock,
             BillingPorts(self.holds, wake, self.audit_log, self.metrics, currency),
-            shard_count=shard_count,
+            tenant_shards=self.tenant_shards,
         )
 
     def _steps(self) -> dict[str, Step]:
@@ -535,7 +536,7 @@ class Platform:
             "janitor": janitor.run_once,
             "deleted tenants": self._deleted_tenants().run_once,
             "job types": TypeNameExpiry(
-                database, dispatcher, self.directory.names, self.metrics, self.cluster.shard_count
+                database, dispatcher, self.directory.names, self.metrics, self.tenant_shards
             ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "waits": self.job_waits.run_once,
@@ -546,9 +547,8 @@ class Platform:
         }
 
     def _key_steps(self) -> dict[str, Step]:
-        directory, sign_ins = self.directory, self.sign_ins.run_once
-        known = {"directory": directory.run_once, "key uses": directory.write_uses}
-        return {**known, "sign-ins": sign_ins}
+        known = {"directory": self.directory.run_once, "key uses": self.directory.write_uses}
+        return {**known, "sign-ins": self.sign_ins.run_once}
 
     def _deleted_tenants(self) -> DeletedTenants:
         return DeletedTenants(
@@ -559,7 +559,7 @@ class Platform:
             deleted=self.suspensions.deleted,
             forget=self.suspensions.forget,
             kept=self.tenant_states.kept,
-            shard_count=self.cluster.shard_count,
+            tenant_shards=self.tenant_shards,
         )
 
     def _ended(self, ends: Sequence[End]) -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from fairway.core.ids import ShardId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import Clock
 from fairway.store import leadership, submissions
 from fairway.store.connections.database import DISCONNECTED, Database
@@ -35,12 +36,12 @@ class Readiness:
     def __init__(
         self,
         database: Database,
-        shard_count: int,
+        tenant_shards: TenantShards,
         clock: Clock,
         opened: Callable[[], Collection[ShardId]],
     ) -> None:
         self._database = database
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._opened = opened  # shards that are open here, which the store hears a moment later
         self._clock = clock
         self._answered_us = 0
@@ -64,9 +65,9 @@ class Readiness:
         return self._clock.now_us() - self._answered_us < KEPT_US
 
     def _are_enough(self, opened: int) -> bool:
-        self._was_whole = self._was_whole or opened == self._shard_count
+        self._was_whole = self._was_whole or opened == self._tenant_shards.count
         since_us = self._clock.now_us() - self._began_us
-        return are_enough(opened, self._shard_count, since_us, was_whole=self._was_whole)
+        return are_enough(opened, self._tenant_shards.count, since_us, was_whole=self._was_whole)
 
     async def _ask(self) -> dict[str, bool]:
         """A table that somebody locked refuses every job while the rest of the store answers."""

@@ -6,7 +6,8 @@ CREATE TABLE cluster (
     shard_count  int         NOT NULL CHECK (shard_count BETWEEN 1 AND 4096),
     secret       text        NOT NULL,                    -- servers prove themselves to each other with it
     created_at   timestamptz NOT NULL DEFAULT now(),
-    storage_marker text                                   -- set by the first server that opens its storage
+    storage_marker text,                                  -- set by the first server that opens its storage
+    shards       int                                      -- how many there are now; NULL: as many as at first
 );
 
 -- Weights, floors and limits by tier; a tenant may have values of its own.
@@ -43,7 +44,8 @@ CREATE TABLE tenants (
     state        text        NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'suspended', 'deleted')),
     reason       text        NOT NULL DEFAULT '',         -- of its suspension, for people
     cancels_running boolean  NOT NULL DEFAULT false,      -- what runs while it is suspended is asked to stop
-    state_since  timestamptz                              -- NULL: since it was made
+    state_since  timestamptz,                             -- NULL: since it was made
+    shard        int                                      -- where its rows are, from its first; NULL: by its number
 );
 CREATE INDEX tenants_updated ON tenants (updated_at);      -- servers re-read what changed, not all
 
@@ -922,8 +924,8 @@ DECLARE
     whose      record;
     job        uuid;
 BEGIN
-    SELECT l.tenant, l.is_full, l.tenant % c.shard_count AS shard INTO whose
-    FROM sql_logins AS l, cluster AS c WHERE l.login = session_user;
+    SELECT l.tenant, l.is_full, coalesce(t.shard, l.tenant % c.shard_count) AS shard INTO whose
+    FROM sql_logins AS l JOIN tenants AS t ON t.id = l.tenant, cluster AS c WHERE l.login = session_user;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'The login % may not hand jobs in.', quote_ident(session_user)
             USING ERRCODE = 'insufficient_privilege',

@@ -22,8 +22,9 @@ from fairway.core.backlog.key_limits import KeyLimit, pack, unpack
 from fairway.core.backlog.limited import LOOKS_AT_ONCE, TIMERS_KEPT
 from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
-from fairway.core.ids import ShardId, TenantId, make_job_id, shard_for_tenant, shard_of
+from fairway.core.ids import ShardId, TenantId, make_job_id, shard_of
 from fairway.core.job import QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 
 SHARDS = 2
 KEYS = ["a", "a", "b", "b", *(f"k{number}" for number in range(8))]  # few meet often
@@ -39,7 +40,7 @@ LIMITS = st.lists(
 
 
 def in_its_shard(job: QueuedJob, number: int) -> QueuedJob:
-    shard = shard_for_tenant(job.tenant, SHARDS)
+    shard = TenantShards(SHARDS).of(job.tenant)
     return replace(job, id=make_job_id(shard, START_MS, number, 0))
 
 
@@ -54,7 +55,7 @@ def lose(world: World, shard: ShardId) -> list[QueuedJob]:
 
 def win(world: World, shard: ShardId, runs: list[QueuedJob], count: int = SHARDS) -> None:
     """It is ours again: what ran is restored, what waits is met in the store."""
-    world.backlog.limited.owner_since(shard, count, world.now_us)
+    world.backlog.limited.owner_since(shard, TenantShards(count), world.now_us)
     for job in runs:
         world.backlog.limited.runs(job, world.now_us - 1000)
     heads = {key_of(job): job.id for job in sorted(world.queued.values(), reverse=True)}
@@ -169,7 +170,7 @@ class LimitsOverTerms(RuleBasedStateMachine):
             ), f"it sleeps though it could start: {job}"
 
     def is_closed(self, tenant: TenantId, limit: KeyLimit) -> bool:
-        since_us = self.since_us[shard_for_tenant(tenant, SHARDS)]
+        since_us = self.since_us[TenantShards(SHARDS).of(tenant)]
         return self.world.now_us < since_us + limit.per_ms * 1000 + 20_000
 
     def teardown(self) -> None:
@@ -245,7 +246,7 @@ def test_who_says_more_does_not_wait_for_one_that_says_less() -> None:
 def test_very_many_are_let_out_in_parts(keys: int) -> None:
     """All rates of a shard open at the same moment after a change of owner."""
     world, count = World(), 3 * LOOKS_AT_ONCE
-    world.backlog.limited.owner_since(ShardId(0), 1, 0)
+    world.backlog.limited.owner_since(ShardId(0), TenantShards(1), 0)
     world.arrive(*[rated_job(n, f"{n % keys}", 1_000_000, 500) for n in range(count)])
     assert world.take_all() == []
     for _ in range(count // 128 + 1):  # so many step aside at a time

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fairway.core.backlog import start_rates
 from fairway.core.backlog.start_rates import MARKS, StartRates
 from fairway.core.ids import ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 
 US = TenantId(1)
 LENGTH_US = 1_600_000
@@ -85,7 +86,7 @@ def test_keys_whose_while_is_over_are_forgotten_though_nobody_comes_again() -> N
 
 def test_a_new_owner_waits_for_what_it_cannot_know() -> None:
     rates = StartRates()
-    rates.begin_anew(ShardId(0), 1, 1000)
+    rates.begin_anew(ShardId(0), TenantShards(1), 1000)
     assert rates.used(US, NAME, 3, 1000) == 3
     assert rates.opens_us(US, NAME, 1000) == 1000 + LENGTH_US
     assert rates.used(US, NAME, 3, 1000 + LENGTH_US) == 0
@@ -97,7 +98,7 @@ def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
     rates, hour, other = StartRates(), ("k", 3600 * 1000), TenantId(2)
     for tenant in (US, other):
         rates.started(tenant, hour, 0)
-    rates.begin_anew(ShardId(0), 2, 1000)  # where the other is at home
+    rates.begin_anew(ShardId(0), TenantShards(2), 1000)  # where the other is at home
     assert rates.used(US, hour, 5, 1000) == 1
     assert rates.used(other, hour, 5, 1000) == 5
     after_us = 1000 + start_rates.CLOSED_US_MAX

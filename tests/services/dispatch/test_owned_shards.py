@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId, Term
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.services.dispatch.owned_shards import OwnedShards
 
 deeds = st.sampled_from(["claim", "restored", "delay", "open", "close"])
@@ -14,7 +15,7 @@ steps = st.lists(st.tuples(deeds, st.integers(0, 3)), max_size=40)
 
 @given(steps)
 def test_nobody_is_judged_before_every_lease_was_found(steps: list[tuple[str, int]]) -> None:
-    shards = OwnedShards(4)
+    shards = OwnedShards(TenantShards(4))
     terms, restoring, delayed, claims = dict[int, int](), set[int](), set[int](), 0
     for term, (deed, shard) in enumerate(steps):
         if deed == "claim":
@@ -55,7 +56,7 @@ trusting = st.tuples(
 
 @given(st.lists(trusting, max_size=40), st.integers(0, 5))
 def test_each_shard_is_trusted_for_itself(steps: list[tuple[str, int, int]], now_us: int) -> None:
-    shards = OwnedShards(4)
+    shards = OwnedShards(TenantShards(4))
     trust, suspended, of_new = dict[int, int](), set[int](), 0
     for term, (deed, number, until_us) in enumerate(steps):
         shard = ShardId(number)
@@ -77,7 +78,7 @@ def test_each_shard_is_trusted_for_itself(steps: list[tuple[str, int, int]], now
                 (suspended.add if deed == "suspend" else suspended.discard)(number)
     may = {number: number not in suspended and now_us < us for number, us in trust.items()}
     for tenant in map(TenantId, range(8)):
-        home = shard_for_tenant(tenant, 4)
+        home = TenantShards(4).of(tenant)
         if home in trust:
             assert shards.may_grant_to(tenant, now_us) == may[home]
     if may:

@@ -26,7 +26,7 @@ from tests.services.platform_room import (
     until,
 )
 
-from fairway.core.ids import JobId, ShardId, Term, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, Term
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
@@ -91,7 +91,7 @@ class Load:
 async def of_every_shard(platform: Platform) -> list[Tenant]:
     count = platform.cluster.shard_count
     tenants = [await add_tenant(platform, f"t{number}") for number in range(count)]
-    assert {shard_for_tenant(one.id, count) for one in tenants} == set(range(count))
+    assert {platform.tenant_shards.of(one.id) for one in tenants} == set(range(count))
     return tenants
 
 

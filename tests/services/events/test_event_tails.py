@@ -33,10 +33,10 @@ class World:
 
     def __init__(self, platform: Platform, tenant: Tenant) -> None:
         self.platform, self.tenant = platform, tenant.id
-        shard_count = platform.cluster.shard_count
-        self.reader = CountingReader(platform.database, shard_count=shard_count)
+        shards = platform.tenant_shards
+        self.reader = CountingReader(platform.database, tenant_shards=shards)
         self.woken = 0
-        self.tails = EventTails(platform.database, self.reader, self._wake, shard_count=shard_count)
+        self.tails = EventTails(platform.database, self.reader, self._wake, tenant_shards=shards)
 
     def _wake(self) -> None:
         self.woken += 1

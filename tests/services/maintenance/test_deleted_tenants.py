@@ -49,7 +49,7 @@ def sweeper(
         deleted=deleted or platform.suspensions.deleted,
         forget=platform.suspensions.forget,
         kept=platform.tenant_states.kept,
-        shard_count=platform.cluster.shard_count,
+        tenant_shards=platform.tenant_shards,
     )
 
 

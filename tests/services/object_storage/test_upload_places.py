@@ -17,6 +17,7 @@ from tests.services.platform_room import new, until
 from fairway.core.errors import Forbidden, LimitReached, NotFound
 from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import Seen, day_of
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings, replaced
@@ -84,12 +85,12 @@ class Room:
         self.clock = StoreClock(SystemClock())
         self.folder = WatchedFolder(root)
         self.objects = Objects(Storage(self.folder, str(root), lambda why, is_news: None), None)
-        cluster = Cluster(1, "secret")
+        cluster = Cluster(1, "secret", 1)
         limits = UploadLimits.of(settings or Settings())
         self.uploads = Uploads(self.objects, cluster, self.clock, limits)
         ids = JobIdFactory(self.clock)
         self.large_payloads = LargePayloads(
-            self.objects, cluster, self.clock, ids, self.uploads, DiskReserve(None, 0)
+            self.objects, TenantShards(1), self.clock, ids, self.uploads, DiskReserve(None, 0)
         )
 
     def id(self, number: int) -> str:

@@ -33,7 +33,7 @@ async def expiry(platform: Platform) -> TypeNameExpiry:
 def keeper_of(platform: Platform) -> TypeNameExpiry:
     return TypeNameExpiry(
         platform.database, platform.dispatcher, platform.directory.names, platform.metrics,
-        platform.cluster.shard_count,
+        platform.tenant_shards,
     )  # fmt: skip
 
 

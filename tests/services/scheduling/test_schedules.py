@@ -173,7 +173,7 @@ def another_server(platform: Platform, in_turn: InTurn | None = None) -> Schedul
     )  # fmt: skip
     return Schedules(
         platform.database, platform.directory, platform.submissions.ids, platform.store_clock,
-        limits, ports, shard_count=platform.cluster.shard_count,
+        limits, ports, tenant_shards=platform.tenant_shards,
     )  # fmt: skip
 
 

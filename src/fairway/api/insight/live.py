@@ -19,7 +19,6 @@ from fairway.api.insight.views import OverviewText
 from fairway.api.jobs.event_stream import MEDIA, RETRY_MS, STILL_HERE, EventStream, send_part
 from fairway.api.relay import Relay
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import shard_for_tenant
 from fairway.runtime.loops import pause, wait
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
@@ -85,8 +84,7 @@ class LiveOverview(EventStream):
         tenant = self._principal.tenant
         if tenant is None or self._board.is_closed:
             return not self._board.is_closed
-        shard_count = self._platform.cluster.shard_count
-        return not self._relay.is_elsewhere(shard_for_tenant(tenant.id, shard_count))
+        return not self._relay.is_elsewhere(self._platform.tenant_shards.of(tenant.id))
 
     async def tell(self, send: Send) -> None:
         await send_part(send, b"retry: %d\n\n" % RETRY_MS)

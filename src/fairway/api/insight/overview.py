@@ -13,7 +13,6 @@ from fairway.api.insight.views import OverviewText
 from fairway.api.operators.tenants import tenant_named
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import shard_for_tenant
 from fairway.core.insight.sight import ShareSight
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
@@ -89,7 +88,7 @@ async def get_overview(request: Request, platform: Platform, principal: Principa
     old; and whether the platform is well, with reasons. A tenant's key shows what is its own.
     """
     if principal.tenant is not None:
-        shard = shard_for_tenant(principal.tenant.id, platform.cluster.shard_count)
+        shard = platform.tenant_shards.of(principal.tenant.id)
         if request.app.state.relay.is_elsewhere(shard):
             return RelayedReply(request.app.state.relay, b"", shard)
     text: OverviewText = request.app.state.overview_text
@@ -149,7 +148,7 @@ async def list_shares(request: Request, platform: Platform) -> Response:
 async def _shares_of(request: Request, platform: Platform, name: str) -> Response:
     """As the owner of its shard sees it: nobody else knows of small ones."""
     tenant = await tenant_named(platform, name, "tenant")
-    shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
+    shard = platform.tenant_shards.of(tenant.id)
     if request.app.state.relay.is_elsewhere(shard):
         return RelayedReply(request.app.state.relay, b"", shard)
     shares = [pool.share for pool in platform.insight.tenants.pools(tenant.id)]

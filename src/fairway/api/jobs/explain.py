@@ -67,7 +67,7 @@ class ExplainJob(HotEndpoint):
         tenant = tenant_in_force(caller, platform.directory)
         job = job_id(text)
         shard = shard_of(job)
-        if self._relay.is_elsewhere(shard) and shard < platform.cluster.shard_count:
+        if self._relay.is_elsewhere(shard) and shard < platform.tenant_shards.count:
             await self._relay.pass_on(scope, b"", send, shard=shard)
             return
         found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())

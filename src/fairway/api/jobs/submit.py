@@ -47,7 +47,6 @@ from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
-from fairway.core.ids import shard_for_tenant
 from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
@@ -173,7 +172,7 @@ class SubmitJob:
         key, (key_id, tenant) = idempotency_key(scope), asked_by
         body, new = await self._read(scope, receive, tenant)
         if new.unique is not None and replaces_others([new]):
-            shard = shard_for_tenant(tenant.id, self._platform.cluster.shard_count)
+            shard = self._platform.tenant_shards.of(tenant.id)
             if self._relay.is_elsewhere(shard):
                 await self._relay.pass_on(scope, body, send, shard=shard)
                 return None

@@ -43,7 +43,6 @@ from fairway.api.payloads.body_cost import (
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.errors import FairwayError, InvalidRequest
-from fairway.core.ids import shard_for_tenant
 from fairway.core.insight.trace_context import trace_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
@@ -130,7 +129,7 @@ class SubmitBatch:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
             body, batch = await self._read(scope, receive, tenant)
-            shard = shard_for_tenant(tenant.id, self._platform.cluster.shard_count)
+            shard = self._platform.tenant_shards.of(tenant.id)
             if self._relay.is_elsewhere(shard) and replaces_others(_good(batch.wanted)):
                 await self._relay.pass_on(scope, body, send, shard=shard)
                 return

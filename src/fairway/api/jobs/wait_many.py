@@ -17,7 +17,7 @@ from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.jobs import views
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import JobId, ShardId, parse_job_id, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, ShardId, parse_job_id, shard_of
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.wire.bulk import IDS_MAX, JobsEnded, WaitForJobs, decode_wait
@@ -47,7 +47,7 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     It takes the place of a call and a connection for each. A server without room for one more such
     call answers at once how things stand.
     """
-    shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
+    shard = platform.tenant_shards.of(tenant.id)
     body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
     if request.app.state.relay.is_elsewhere(shard):
         return RelayedReply(request.app.state.relay, body, shard)

@@ -45,6 +45,7 @@ ACME: dict[str, Any] = {
     "running": None,
     "state_since": None,
     "kept_until": None,
+    "shard": 7,
 }
 _PRO: dict[str, Any] = {
     "weight": 100,
@@ -93,8 +94,12 @@ async def add_tenant(request: Request, platform: Platform, actor: Actor) -> Resp
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
     reserved = _reserved(given.pop("reserved"), platform.directory.pools)
+    shard, count = given.pop("shard"), platform.tenant_shards.count
+    if shard is not None and shard >= count:
+        there_are = f"there are {count}, numbered from 0."
+        raise InvalidRequest(f"There is no shard {shard}: {there_are}", field="/shard")
     settings = TenantSettings(**given, reserved=reserved)
-    tenant = await platform.directory.add_tenant(name, settings, actor)
+    tenant = await platform.directory.add_tenant(name, settings, actor, shard)
     if tenant is None:
         raise Conflict(await _taken(platform, name), field="/name")
     key = new_api_key("tenant")
@@ -248,6 +253,7 @@ def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
     facts["kept_until"] = None
     if tenant.state == "deleted" and since is not None:
         facts["kept_until"] = since + platform.tenant_states.kept
+    facts["shard"] = platform.tenant_shards.of(tenant.id) if tenant.shard is None else tenant.shard
     del facts["fair_group"], facts["job_events"]  # the latter is the tenant's own choice
     return facts
 

@@ -23,6 +23,7 @@ from fairway.core.backlog.tenant_backlog import TenantBacklogs
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import PoolId, ShardId, TenantId
 from fairway.core.job import QueuedJob, weight_bytes
+from fairway.core.ownership.tenant_shards import TenantShards
 
 RECHECK_US = 1_000_000
 TIMER_US_MIN = 10_000  # nobody is woken more often than that for one key
@@ -84,13 +85,13 @@ class LimitedJobs:
         """Granted by an earlier owner: it counts, whatever runs beside it."""
         self._counts.started(job.tenant, unpack(job.limits or b"[]"), since_us)
 
-    def owner_since(self, shard: ShardId, shard_count: int, now_us: int) -> None:
+    def owner_since(self, shard: ShardId, tenant_shards: TenantShards, now_us: int) -> None:
         """A shard is ours from now on; of what started in it before, only what runs is known.
 
         It may have been ours before: timers of that time are no answer to when a key opens now.
         """
         rates = self._counts.rates
-        rates.begin_anew(shard, shard_count, now_us)
+        rates.begin_anew(shard, tenant_shards, now_us)
         self._keep_timers(lambda name: rates.home(name[0]) != shard)
 
     def full(self, tenant: TenantId, packed: bytes, now_us: int) -> KeyLimit | None:

@@ -16,7 +16,8 @@ from array import array
 from collections import OrderedDict
 from typing import TypeAlias
 
-from fairway.core.ids import ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 
 MARKS = 16
 NO_BOUND = 1 << 62
@@ -84,21 +85,21 @@ class StartRates:
         # Of tenants, who was looked at longest ago comes first; of its keys, the one used so.
         self._windows: OrderedDict[TenantId, OrderedDict[RateName, StartWindow]] = OrderedDict()
         self._keys = 0
-        self._shard_count = 1
+        self._tenant_shards = TenantShards(1)
         # by shard: before that another may have let jobs start
         self._owner_since_us: dict[ShardId, int] = {}
         self._all_open_us = 0  # from then on no key is closed for that
 
-    def begin_anew(self, shard: ShardId, shard_count: int, now_us: int) -> None:
+    def begin_anew(self, shard: ShardId, tenant_shards: TenantShards, now_us: int) -> None:
         """Another may have let jobs of this shard's tenants start until now; of no others."""
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._owner_since_us[shard] = now_us
         self._all_open_us = max(self._all_open_us, now_us + CLOSED_US_MAX)
         for tenant in [one for one in self._windows if self.home(one) == shard]:
             self._keys -= len(self._windows.pop(tenant))
 
     def home(self, tenant: TenantId) -> ShardId:
-        return shard_for_tenant(tenant, self._shard_count)
+        return self._tenant_shards.of(tenant)
 
     def used(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> int:
         if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):

@@ -24,6 +24,7 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import FIRST_SHARD
 from fairway.core.insight.fleet_load import FleetLoad
 from fairway.core.insight.sight import TOLD_MS_MAX, ServerSight
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import Pool
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -46,14 +47,14 @@ class Autoscaler:
         seen: Callable[[], ServerSight | None],
         store_clock: StoreClock,
         metrics: Metrics,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._seen = seen
         self._clock = store_clock
         self._metrics = metrics
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._memories: dict[str, ScaleMemory] = {}  # of pools, while this server decides
         self._rounds: dict[str, int] = {}  # pool → the row that its memory belongs to
         self._decides_since_ms: int | None = None
@@ -113,7 +114,7 @@ class Autoscaler:
         if self._decides_since_ms is None:
             self._decides_since_ms = now_ms
         seen = self._seen()
-        if seen is None or seen.shards_owned < self._shard_count:
+        if seen is None or seen.shards_owned < self._tenant_shards.count:
             return False
         return seen.at_ms > self._decides_since_ms and now_ms - seen.at_ms <= TOLD_MS_MAX
 

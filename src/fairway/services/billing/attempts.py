@@ -16,8 +16,8 @@ from fairway.core.ids import (
     TenantId,
     TypeId,
     lowest_id_at,
-    shard_for_tenant,
 )
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unix_time import to_unix_ms
 from fairway.services.transient_errors import told_if_away
 from fairway.store.billing import usage as store
@@ -53,15 +53,15 @@ class AttemptPage(NamedTuple):
 
 
 class Attempts:
-    def __init__(self, database: Database, shard_count: int) -> None:
+    def __init__(self, database: Database, tenant_shards: TenantShards) -> None:
         self._database = database
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     async def page(self, wanted: AttemptFilter, asker: TenantId | None) -> AttemptPage:
         """Newest job first."""
         newest = lowest_id_at(max(to_unix_ms(wanted.before), 0))  # made later, it ended later
         before = newest if wanted.cursor is None else min(newest, wanted.cursor)
-        shard = shard_for_tenant(wanted.tenant, self._shard_count)
+        shard = self._tenant_shards.of(wanted.tenant)
         found: list[Attempt] = []
         for _ in range(PAGES_MAX):
             async with told_if_away, self._asked(asker) as connection:

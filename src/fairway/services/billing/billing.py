@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
 from fairway.runtime.telemetry import Metrics
@@ -41,13 +42,13 @@ class Billing:
         clock: Clock,
         ports: BillingPorts,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
-        self.usage = UsageReader(database, shard_count)
-        self.attempts = Attempts(database, shard_count)
+        self.usage = UsageReader(database, tenant_shards)
+        self.attempts = Attempts(database, tenant_shards)
         self.prices = Prices(database, directory.pools, ports.audit_log)
         self.statements = Statements(
-            database, directory, self.usage, store_clock, shard_count=shard_count
+            database, directory, self.usage, store_clock, tenant_shards=tenant_shards
         )
         self.spend_caps = SpendCaps(
             database,
@@ -55,12 +56,9 @@ class Billing:
             self.statements,
             CapPorts(ports.holds, ports.on_cap, ports.audit_log, ports.currency),
             clock,
-            shard_count=shard_count,
         )
         self.roll_up = RollUp(database, dispatcher, clock, ports.metrics)
-        self.month_closer = MonthCloser(
-            database, dispatcher, self.roll_up, self.statements, shard_count=shard_count
-        )
+        self.month_closer = MonthCloser(database, dispatcher, self.roll_up, self.statements)
 
     def steps(self) -> dict[str, Step]:
         return {

@@ -37,14 +37,11 @@ class MonthCloser:
         dispatcher: Dispatcher,
         roll_up: RollUp,
         statements: Statements,
-        *,
-        shard_count: int,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._roll_up = roll_up
         self._statements = statements
-        self._shard_count = shard_count
         #: The last tenant that has its statement; after a restart all are looked at again.
         self._after: dict[tuple[ShardId, Month], TenantId] = {}
         self._failed: set[tuple[ShardId, Month]] = set()  # some statement was not kept
@@ -70,7 +67,7 @@ class MonthCloser:
 
     async def _state(self, shard: ShardId, month: Month) -> float:
         after = self._after.get((shard, month), NO_TENANT)
-        which = ShardTenants(shard, self._shard_count, after, month.ends)
+        which = ShardTenants(shard, after, month.ends)
         async with self._database.background() as connection:
             tenants = await store.tenants_to_state(connection, which, TENANTS_AT_ONCE)
         for tenant in tenants:

@@ -69,20 +69,17 @@ class SpendCaps:
         statements: Statements,
         ports: CapPorts,
         clock: Clock,
-        *,
-        shard_count: int,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._holds, self._on_change, self._audit_log, self._currency = ports
         self._statements = statements
-        self._shard_count = shard_count
         self._clock = clock
         self._after = NO_TENANT
         self._rests_until_us: dict[TenantId, int] = {}  # whose last look took its time
 
     async def run_once(self, now_us: int) -> float:
-        page = CapPage(self._dispatcher.open_shards(), self._shard_count, self._after, CAPS_AT_ONCE)
+        page = CapPage(self._dispatcher.open_shards(), self._after, CAPS_AT_ONCE)
         async with self._database.background() as connection:
             rows = await store.caps_after(connection, page)
         for row in rows:

@@ -11,7 +11,8 @@ from fairway.core.billing.periods import Month, month_of
 from fairway.core.billing.pricing import Line, Price, PricedUse, cuts, lines_of, total_micros
 from fairway.core.billing.usage import Used
 from fairway.core.errors import NotFound
-from fairway.core.ids import TenantId, TypeId, shard_for_tenant
+from fairway.core.ids import TenantId, TypeId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.services.billing.usage import UsageReader, UsageWish
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
@@ -50,13 +51,13 @@ class Statements:
         usage: UsageReader,
         store_clock: StoreClock,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._directory = directory
         self._usage = usage
         self._store_clock = store_clock
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     async def of(self, tenant: TenantId, month: Month, asker: TenantId | None) -> Statement:
         if month > month_of(self._store_clock.now()):
@@ -88,9 +89,7 @@ class Statements:
     async def _facts(
         self, connection: Connection, tenant: TenantId, month: Month, *, by_type: bool = True
     ) -> _Facts:
-        closed = await statements.closed_until(
-            connection, shard_for_tenant(tenant, self._shard_count)
-        )
+        closed = await statements.closed_until(connection, self._tenant_shards.of(tenant))
         created = await statements.tenant_created_at(connection, tenant)
         known = await prices.list_prices(connection)
         wish = UsageWish(

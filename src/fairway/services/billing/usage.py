@@ -9,7 +9,8 @@ from typing import NamedTuple
 from fairway.core.billing.periods import TURN, slices
 from fairway.core.billing.usage import Used, joined
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.services.transient_errors import told_if_away
 from fairway.store.billing import usage as store
 from fairway.store.billing.usage import UsageQuestion
@@ -30,9 +31,9 @@ class UsageWish(NamedTuple):
 
 
 class UsageReader:
-    def __init__(self, database: Database, shard_count: int) -> None:
+    def __init__(self, database: Database, tenant_shards: TenantShards) -> None:
         self._database = database
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     async def read(self, wish: UsageWish, asker: TenantId | None) -> list[Used]:
         """In slices of time: each statement is bounded, and no hour is read by two of them."""
@@ -55,7 +56,7 @@ class UsageReader:
         parts: list[Used] = []
         for since, before in slices(wish.since, wish.before):
             asked = UsageQuestion(
-                shard_for_tenant(wish.tenant, self._shard_count),
+                self._tenant_shards.of(wish.tenant),
                 wish.tenant,
                 since,
                 before,

@@ -1,9 +1,8 @@
 """The dispatcher: who runs what next, for the shards this server owns.
 
-It is the one owner of its state: sessions, leases, windows and fair share live in memory and change
-only here, inside one event loop, in plain synchronous steps; so there are no locks. Others ask it
-and tell it, by its verbs; nobody reaches into its parts. It does no I/O: what must be written or
-read goes out through its `Ports`, and the loops beside it read the store and call back. Who goes
+The one owner of its state: sessions, leases, windows and fair share change only here, inside one
+event loop, in synchronous steps; so there are no locks. Others ask it and tell it, by its verbs. It
+does no I/O: what must be written or read goes through its `Ports`, and loops call back. Who goes
 next is decided in `core/fair_share/fairness.py`, what follows a failure in `services/failure`.
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairway.core.backlog.backlog import Backlog
@@ -24,6 +23,7 @@ from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
 from fairway.core.ids import FIRST_TERM, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import PoolTable
 from fairway.core.run.lease_token import LeaseTokens
 from fairway.core.run.outcome import Outcome
@@ -59,7 +59,7 @@ class DispatchSettings:
     inline_bytes_max: int  # a larger result is a success only when storage has it
     scheduler: type[PoolShare] = PoolShare
     grace_seconds: float = 30.0  # past a time limit, or after a silence
-    shard_count: int = 1  # of the cluster
+    tenant_shards: TenantShards = field(default_factory=lambda: TenantShards(1))
 
 
 class Dispatcher:
@@ -78,11 +78,10 @@ class Dispatcher:
         self._metrics = metrics
         self._ports = ports
         self._tokens = settings.tokens
-        self._shard_count = settings.shard_count
         self._hinted_us: int | None = None  # when another server last told of jobs
         self.pools = pools
         self.failure_policy = failure_policy
-        self.shards = OwnedShards(settings.shard_count)
+        self.shards = OwnedShards(settings.tenant_shards)
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
         self.backlog = Backlog(settings.limits, self.shares.is_crowded)
@@ -92,7 +91,7 @@ class Dispatcher:
         self._granting = Granting(memory, settings.tokens, ports, clock, metrics, spans)
         self._windows = WindowFeed(memory, self._granting, ports, clock)
         self._presence = Presence(memory, ports, clock)
-        self._letting_go = LettingGo(memory, self._granting, clock, shard_count=self._shard_count)
+        self._letting_go = LettingGo(memory, self._granting, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
         self._pulled = PulledLeases(memory, settings.tokens, ports, clock, metrics, spans)
         self._runs = RunEnds(
@@ -168,7 +167,7 @@ class Dispatcher:
         """
         self.shards.claim(shard, term)
         if term > FIRST_TERM:
-            self.backlog.limited.owner_since(shard, self._shard_count, self._clock.now_us())
+            self.backlog.limited.owner_since(shard, self.shards.tenants, self._clock.now_us())
         self._presence.forget_greetings()
 
     def leases_restored(self, shard: ShardId) -> None:
@@ -538,7 +537,8 @@ class Dispatcher:
     # -- what operators and failures decide ------------------------------------------------------
 
     def set_entitlement(self, tenant: Tenant) -> None:
-        """A tenant's terms, for the backlog already queued too."""
+        """A tenant's terms, for the backlog already queued too; and where it is at home."""
+        self.shards.tenants.learn(tenant.id, tenant.shard)
         self.shares.set_entitlement(tenant, self._clock.now_us())
         for pool in self.pools.by_number:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before

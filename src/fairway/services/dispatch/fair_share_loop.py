@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairway.core.fair_share.history import ShareHistory
-from fairway.core.ids import PoolId, ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import PoolId, ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_slices
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -23,12 +24,17 @@ PASS_US = 5_000_000
 
 class FairShareLoop:
     def __init__(
-        self, database: Database, dispatcher: Dispatcher, clock: Clock, *, shard_count: int
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        *,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._clock = clock
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._pass_due_us = 0
         self._unwritten: dict[tuple[PoolId, TenantId], Debt] = {}
         self.history: dict[PoolId, ShareHistory] = defaultdict(ShareHistory)
@@ -72,7 +78,7 @@ class FairShareLoop:
         terms = dict(self._dispatcher.terms())
         by_shard: dict[ShardId, list[Debt]] = defaultdict(list)
         for debt in debts.values():
-            homes = [shard_for_tenant(debt.tenant, self._shard_count)] if debt.tenant else terms
+            homes = [self._tenant_shards.of(debt.tenant)] if debt.tenant else terms
             for shard in homes:
                 by_shard[shard].append(debt)
         try:

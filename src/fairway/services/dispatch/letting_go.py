@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fairway.core.ids import PoolId, ShardId, TenantId, shard_for_tenant, shard_of
+from fairway.core.ids import PoolId, ShardId, TenantId, shard_of
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
 from fairway.services.sessions.sessions import Lease
 
 
 class LettingGo:
-    def __init__(
-        self, memory: Memory, granting: Granting, clock: Clock, *, shard_count: int
-    ) -> None:
+    def __init__(self, memory: Memory, granting: Granting, clock: Clock) -> None:
         self._shards = memory.shards
         self._sessions = memory.sessions
         self._leases = memory.leases
         self._backlog = memory.backlog
         self._granting = granting
         self._clock = clock
-        self._shard_count = shard_count
 
     def suspend(self, shards: Collection[ShardId]) -> None:
         """Nothing more of these is granted."""
@@ -74,4 +71,4 @@ class LettingGo:
         self._granting.wake([one for one in pool_tenants if self._home(one) in homes])
 
     def _home(self, pool_tenant: tuple[PoolId, TenantId]) -> ShardId:
-        return shard_for_tenant(pool_tenant[1], self._shard_count)
+        return self._shards.tenants.of(pool_tenant[1])

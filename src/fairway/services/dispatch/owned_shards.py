@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant, shard_of
+from fairway.core.ids import ShardId, TenantId, Term, shard_of
 from fairway.core.job import QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 
 
 class OwnedShards:
-    def __init__(self, shard_count: int) -> None:
-        self._shard_count = shard_count
+    def __init__(self, tenant_shards: TenantShards) -> None:
+        self.tenants = tenant_shards  # in which shard each is
         self.terms: dict[ShardId, Term] = {}  # shard → the term under which this server owns it
         self.terms_view: Mapping[ShardId, Term] = MappingProxyType(self.terms)
         self.open: set[ShardId] = set()  # owned, and past the adoption of running leases
@@ -33,6 +34,10 @@ class OwnedShards:
         self._trust_of_new_us = 0  # of shards that are claimed from now on
         self.trusted_until_us = 0  # until here each of them may be granted from,
         self.last_trusted_until_us = 0  # and until here some; afterwards another may own them all
+
+    def counted(self, shards: int) -> None:
+        """So many there are in the cluster; a tenant may be at home in any of them."""
+        self.tenants.counted(shards)
 
     def claim(self, shard: ShardId, term: Term) -> None:
         """Ours from now on; its leases must be found before anybody is judged."""
@@ -118,7 +123,7 @@ class OwnedShards:
 
     def may_grant_to(self, tenant: TenantId, now_us: int) -> bool:
         """Whether the tenant's home is among those that may be granted from."""
-        return self.may_grant(shard_for_tenant(tenant, self._shard_count), now_us)
+        return self.may_grant(self.tenants.of(tenant), now_us)
 
     def _until_us(self, shard: ShardId) -> int:
         return self._trust_us.get(shard, self._trust_of_new_us)

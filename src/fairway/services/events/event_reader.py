@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from fairway.core.events.event import Event
 from fairway.core.events.event_filter import EventFilter
-from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.loops import WorkInParts
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
@@ -37,14 +38,14 @@ class FoundEvents(NamedTuple):
 
 
 class EventReader:
-    def __init__(self, database: Database, *, shard_count: int) -> None:
+    def __init__(self, database: Database, *, tenant_shards: TenantShards) -> None:
         self._database = database
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._turns = QuerySlots(database.wait_seconds, PAGES)
 
     async def page(self, tenant: TenantId, after: int, limit: int) -> EventPage:
         """The next events after a position, at most so many."""
-        shard = shard_for_tenant(tenant, self._shard_count)
+        shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
             return await read_events(connection, shard, tenant, after, limit)
 
@@ -90,7 +91,7 @@ class EventReader:
 
     async def _beyond_gap(self, tenant: TenantId, below: int, first: int) -> int:
         """Where to look on when nothing stands where it should: a restore left positions out."""
-        shard = shard_for_tenant(tenant, self._shard_count)
+        shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
             last = await last_before(connection, shard, tenant, below)
         return first if last is None else last + 1

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from fairway.core.events.event import Event
 from fairway.core.events.event_filter import EventFilter
 from fairway.core.events.recent import RecentEvents
-from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.loops import pause, wait
 from fairway.services.events.event_reader import EventReader
 from fairway.store.connections.database import Database
@@ -113,12 +114,12 @@ class EventTails:
         reader: EventReader,
         on_follower: Callable[[], None],
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._reader = reader
         self._on_follower = on_follower
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._tails: dict[TenantId, _Tail] = {}  # what was read last is at the end
         self._kept = 0
         self.is_closed = False
@@ -178,7 +179,7 @@ class EventTails:
         tenants = list(self._tails)
         for start in range(0, len(tenants), HEADS_AT_ONCE):
             asked = tenants[start : start + HEADS_AT_ONCE]
-            pairs = [(shard_for_tenant(one, self._shard_count), one) for one in asked]
+            pairs = [(self._tenant_shards.of(one), one) for one in asked]
             async with self._database.background() as connection:
                 heads = await read_heads(connection, pairs)
             self.moved(heads)

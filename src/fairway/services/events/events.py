@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.events.event_reader import EventReader
@@ -35,17 +36,19 @@ class Events:
         audit_log: AuditLog,
         ports: EventPorts,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._ports = ports
-        self.reader = EventReader(database, shard_count=shard_count)
-        self.tails = EventTails(database, self.reader, ports.wake_tails, shard_count=shard_count)
+        self.reader = EventReader(database, tenant_shards=tenant_shards)
+        self.tails = EventTails(
+            database, self.reader, ports.wake_tails, tenant_shards=tenant_shards
+        )
         self.sequencer = Sequencer(
             database,
             dispatcher,
             directory,
             instruments.metrics,
-            shard_count=shard_count,
+            tenant_shards=tenant_shards,
             wake=ports.wake,
             on_moved=self._moved,
         )

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from fairway.core.ids import ShardId, TenantId, Term, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId, Term
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.busy_shards import busy_shards
@@ -44,7 +45,7 @@ class Sequencer:
         directory: Directory,
         metrics: Metrics,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
         wake: Callable[[], None],
         on_moved: Callable[[Mapping[TenantId, int]], None],
     ) -> None:
@@ -52,7 +53,7 @@ class Sequencer:
         self._dispatcher = dispatcher
         self._directory = directory
         self._metrics = metrics
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._wake = wake
         self._on_moved = on_moved  # tenants, and where their logs end now
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last, of very many
@@ -101,8 +102,7 @@ class Sequencer:
 
     def _asked_shards(self) -> set[ShardId]:
         """Those of tenants that want to hear what becomes of their jobs."""
-        asking, count = self._directory.with_job_events, self._shard_count
-        return {shard_for_tenant(one, count) for one in asking}
+        return {self._tenant_shards.of(one) for one in self._directory.with_job_events}
 
     async def _round(self, shard: ShardId, term: Term, now_us: int) -> int:
         """A turn of every tenant that has something; answers when to look again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairway.core.insight.health import Health, health_of
 from fairway.core.insight.sight import ServerSight
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.loops import Step
 from fairway.runtime.telemetry import Metrics
 from fairway.services.autoscale.autoscaler import Autoscaler
@@ -31,9 +32,9 @@ class Insight:
         store_clock: StoreClock,
         *,
         server: str,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
-        self.shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._observer = Observer(dispatcher, fair_share_loop, directory, metrics, store_clock)
         self.board = Board(database, self._observer, store_clock, server)
         self.minutes = MinuteWriter(
@@ -41,12 +42,16 @@ class Insight:
         )
         self.history = HistoryReader(database)
         autoscaler = Autoscaler(
-            database, dispatcher, lambda: self.board.seen, store_clock, metrics, shard_count
+            database, dispatcher, lambda: self.board.seen, store_clock, metrics, tenant_shards
         )
         self.autoscaling = Autoscaling(
             database, directory, store_clock, autoscaler, directory.audit_log
         )
         self.tenants = TenantView(dispatcher, self._observer, self.board, self.minutes, store_clock)
+
+    @property
+    def shard_count(self) -> int:
+        return self._tenant_shards.count
 
     def health(self, seen: ServerSight) -> Health:
         return health_of(seen, self.shard_count)

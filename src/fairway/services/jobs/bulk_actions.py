@@ -21,10 +21,10 @@ from fairway.core.ids import (
     TenantId,
     TypeId,
     lowest_id_at,
-    shard_for_tenant,
     unix_ms_of,
 )
 from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.random_ids import session_key
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
@@ -63,19 +63,19 @@ class BulkActions:
         directory: Directory,
         store_clock: StoreClock,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
         on_begun: Callable[[], None],
         audit_log: AuditLog = USUAL_LOG,
     ) -> None:
         self._database = database
         self._directory = directory
         self._store_clock = store_clock
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._on_begun = on_begun
         self._audit_log = audit_log
 
     def _shard(self, tenant: TenantId) -> ShardId:
-        return shard_for_tenant(tenant, self._shard_count)
+        return self._tenant_shards.of(tenant)
 
     async def count(self, tenant: TenantId, act: BulkAct, wanted: BulkFilter) -> Count:
         """How many match now; changes nothing."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.failure.dead_letter import DeadFilter, DeathCause
-from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import JobRecord, QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.flow_news import FlowNews
@@ -41,17 +42,17 @@ class DeadLetters:
         watchers: Watchers,
         store_clock: StoreClock,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._flow_news = FlowNews(dispatcher, watchers)
         self._store_clock = store_clock
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     def _shard(self, tenant: TenantId) -> ShardId:
-        return shard_for_tenant(tenant, self._shard_count)
+        return self._tenant_shards.of(tenant)
 
     # -- look --------------------------------------------------------------------------------
 

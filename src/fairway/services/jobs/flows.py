@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound
 from fairway.core.flows import Kind, member_ids, members_before
-from fairway.core.ids import JobId, TenantId, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, TenantId, shard_of
 from fairway.core.lifecycle import LIVE, State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.families import ChildrenPage
@@ -57,9 +58,9 @@ class Flows:
         control: Control,
         dead_letters: DeadLetters,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._database = database
         self._job_lookup = job_lookup
         self._control = control
@@ -74,7 +75,7 @@ class Flows:
 
     async def page(self, tenant: TenantId, wanted: FlowFilter) -> FlowsFound:
         """The newest that match. Of few among many a page may be short, and yet not the last."""
-        shard, span = shard_for_tenant(tenant, self._shard_count), (wanted.since, wanted.before)
+        shard, span = self._tenant_shards.of(tenant), (wanted.since, wanted.before)
         count = LOOK_MAX if wanted.narrows else wanted.limit + 1
         database = self._database
         asked = database.slow(tenant) if wanted.narrows else database.quick(tenant)

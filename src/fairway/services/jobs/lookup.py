@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound
-from fairway.core.ids import JobId, TenantId, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, TenantId, shard_of
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unix_time import from_unix_us, to_unix_ms, to_unix_us
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.far_runs import FarRun, FarRuns
@@ -57,14 +58,14 @@ class JobLookup:
         far_runs: FarRuns,
         store_clock: StoreClock,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._far_runs = far_runs
         self._reader = JobReader(database, lambda number: dispatcher.pools.by_number[number])
         self._dispatcher = dispatcher
         self._store_clock = store_clock
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     async def job(self, tenant: TenantId, job: JobId) -> JobSight:
         found = await self._reader.read(tenant, job)
@@ -87,7 +88,7 @@ class JobLookup:
         return FarRun(lease.epoch, to_unix_us(started), lease.progress)
 
     async def jobs(self, tenant: TenantId, wanted: JobFilter) -> list[JobSight]:
-        shard = shard_for_tenant(tenant, self._shard_count)
+        shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
         return await self.with_runs(records)

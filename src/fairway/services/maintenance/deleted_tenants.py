@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from fairway.core.audit import PLATFORM, Act
-from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import LIVE, State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.retention import may_forget
 from fairway.core.tenant import Tenant, has_lapsed
 from fairway.runtime.telemetry import logger
@@ -55,7 +56,7 @@ class DeletedTenants:
         deleted: Callable[[], list[Tenant]],
         forget: Callable[[TenantId], None],
         kept: timedelta,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -64,7 +65,7 @@ class DeletedTenants:
         self._deleted = deleted
         self._forget = forget  # nothing is left of it, and nothing need hold it
         self._kept = kept
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._empty_until_us: dict[TenantId, int] = {}
         self._cursors: dict[TenantId, str] = {}  # how far the walk over its jobs has come
 
@@ -84,7 +85,7 @@ class DeletedTenants:
         return [one for one in tenants if self._dispatcher.is_open(self._home(one))]
 
     def _home(self, tenant: TenantId) -> ShardId:
-        return shard_for_tenant(tenant, self._shard_count)
+        return self._tenant_shards.of(tenant)
 
     async def _is_done_for_now(self, tenant: Tenant) -> bool:
         """What goes wrong with one is its own: it is looked at again later, after the others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
@@ -22,6 +23,7 @@ class LargeData:
         self,
         database: Database,
         cluster: Cluster,
+        tenant_shards: TenantShards,
         settings: Settings,
         store_clock: StoreClock,
         metrics: Metrics,
@@ -38,5 +40,5 @@ class LargeData:
         self.checkpoints = Checkpoints(database, self.objects, store_clock, room)
         self.uploads = Uploads(self.objects, cluster, store_clock, UploadLimits.of(settings))
         self.payloads = LargePayloads(
-            self.objects, cluster, store_clock, job_ids, self.uploads, room
+            self.objects, tenant_shards, store_clock, job_ids, self.uploads, room
         )

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Gone, Refused, Unavailable
-from fairway.core.ids import JobId, TenantId, shard_for_tenant
+from fairway.core.ids import JobId, TenantId
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
     ObjectScope,
@@ -24,6 +24,7 @@ from fairway.core.object_storage.object_names import (
     object_name,
 )
 from fairway.core.object_storage.reference import refer, referred
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.disk_reserve import DiskReserve
@@ -34,7 +35,6 @@ from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict
 from fairway.store.object_storage.storage import Objects
-from fairway.store.registry.tenants import Cluster
 
 log = logger("vault")
 
@@ -56,7 +56,7 @@ class LargePayloads:
     def __init__(
         self,
         objects: Objects,
-        cluster: Cluster,
+        tenant_shards: TenantShards,
         store_clock: StoreClock,
         ids: JobIdFactory,
         uploads: Uploads,
@@ -64,7 +64,7 @@ class LargePayloads:
     ) -> None:
         self._room = room
         self._objects = objects
-        self._cluster = cluster
+        self._tenant_shards = tenant_shards
         self._store_clock = store_clock
         self._ids = ids
         self._uploads = uploads
@@ -130,7 +130,7 @@ class LargePayloads:
         return new._replace(id=job, payload=refer(facts), body_hash=body_hash)
 
     def _new_id(self, tenant: TenantId) -> JobId:
-        return self._ids.make(shard_for_tenant(tenant, self._cluster.shard_count), 1)[0]
+        return self._ids.make(self._tenant_shards.of(tenant), 1)[0]
 
     def _scope(self, tenant: TenantId, owner: str) -> ObjectScope:
         return ObjectScope(day_of(self._store_clock.now()), tenant, owner)

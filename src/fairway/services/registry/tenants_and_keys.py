@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.errors import Forbidden, InvalidRequest, Unavailable
-from fairway.core.ids import TenantId, TypeId
+from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import (
@@ -260,13 +260,19 @@ class Directory:
     # -- what operators do -------------------------------------------------------------------
 
     async def add_tenant(
-        self, name: str, settings: TenantSettings = _PLAIN, actor: Actor = PLATFORM
+        self,
+        name: str,
+        settings: TenantSettings = _PLAIN,
+        actor: Actor = PLATFORM,
+        shard: ShardId | None = None,
     ) -> Tenant | None:
+        """A new tenant, in this shard or where its number leads; None: the name is taken."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await self._check_tier(connection, settings.tier)
-            tenant = await store.add_tenant(connection, name, settings)
+            tenant = await store.add_tenant(connection, name, settings, shard)
             if tenant is not None:
-                act = Act("add_tenant", name, tenant.id, after=_own(settings))
+                placed = {} if shard is None else {"shard": shard}
+                act = Act("add_tenant", name, tenant.id, after=_own(settings) | placed)
                 await self.audit_log.add(connection, actor, act)
         if tenant is not None:
             self._learn_tenant(tenant)

@@ -29,9 +29,9 @@ from fairway.core.ids import (
     TenantId,
     TypeId,
     lowest_id_at,
-    shard_for_tenant,
     unix_ms_of,
 )
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.loops import Effort, in_slices, pause
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -102,13 +102,13 @@ class TypeNameExpiry:
         dispatcher: Dispatcher,
         names: TypeNames,
         metrics: Metrics,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._names = names
         self._metrics = metrics
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._walk: NameWalk | None = None
         self._after = TenantId(0)  # the tenant that was looked at last
         self._after_type = TypeId(0)
@@ -178,7 +178,7 @@ class TypeNameExpiry:
             found = await store.stale_tenants(connection, self._after, AGES, TENANTS_AT_ONCE)
             for tenant in found:
                 self._after = tenant
-                shard = shard_for_tenant(tenant, self._shard_count)
+                shard = self._tenant_shards.of(tenant)
                 if not self._dispatcher.is_open(shard):
                     continue  # its owner looks
                 names = await store.stale_names(connection, shard, tenant, AGES, NAMES_AT_ONCE)

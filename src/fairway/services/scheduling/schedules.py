@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.job import events_of
 from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.scheduling.schedule import PastRun, RunCause, Schedule, ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
@@ -87,20 +88,20 @@ class Schedules:
         limits: ScheduleLimits,
         ports: SchedulePorts,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._directory = directory
         self._ids = ids
         self._store_clock = store_clock
         self._limits = limits
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
         self._ports = ports
         self._traces = SentTraces(ports.spans, directory)
 
     def key_of(self, tenant: TenantId, name: str) -> ScheduleKey:
-        return ScheduleKey(shard_for_tenant(tenant, self._shard_count), tenant, name)
+        return ScheduleKey(self._tenant_shards.of(tenant), tenant, name)
 
     def now(self) -> datetime:
         """The database's time, in the whole milliseconds that ticks are counted in."""
@@ -316,7 +317,7 @@ class Schedules:
         return found
 
     async def page(self, tenant: TenantId, after: str, limit: int) -> list[Schedule]:
-        shard = shard_for_tenant(tenant, self._shard_count)
+        shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
 

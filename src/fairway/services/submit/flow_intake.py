@@ -23,9 +23,10 @@ from fairway.core.flows import (
     step_of,
     tally_of,
 )
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, TypeId, shard_for_tenant
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.tenant import Tenant
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -98,14 +99,14 @@ class FlowIntake:
         submissions: Submissions,
         hints: Hints,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._turns = turns
         self._directory = directory
         self._dispatcher = dispatcher
         self._submissions = submissions
         self._hints = hints
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     async def create(
         self,
@@ -122,7 +123,7 @@ class FlowIntake:
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
         types = await self._directory.names.know(tenant.id, names)
-        shard = shard_for_tenant(tenant.id, self._shard_count)
+        shard = self._tenant_shards.of(tenant.id)
         ids = self._submissions.ids.make(shard, len(wanted.jobs) + 3 if wanted.arguments else 3)
         plan = plan_of(tenant.id, wanted, types, ids)
         async with told_if_away, self._turn(tenant.id) as connection:
@@ -163,7 +164,7 @@ class FlowIntake:
         page = page._replace(jobs=heard_of(tenant, page.jobs))
         names = [new.type for new in page.jobs]
         types = await self._directory.names.know(tenant.id, names) if names else {}
-        shard, effects = shard_for_tenant(tenant.id, self._shard_count), FlowEffects()
+        shard, effects = self._tenant_shards.of(tenant.id), FlowEffects()
         ids = member_ids(flow, len(page.jobs), page.start)
         jobs = [queued(tenant.id, id_, new, types) for id_, new in zip(ids, page.jobs, strict=True)]
         async with told_if_away, self._turn(tenant.id) as connection:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant, shard_of
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_of
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.random_ids import JobIdFactory
@@ -85,13 +86,13 @@ class Submissions:
         store_clock: StoreClock,
         ports: SubmissionPorts,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._directory = directory
         self._dispatcher = dispatcher
         self._admission = admission
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
         self._instruments = instruments
         self._metrics = instruments.metrics
         self._random = random.Random()
@@ -148,7 +149,7 @@ class Submissions:
                 has_traces = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
-        shard = shard_for_tenant(tenant.id, self._shard_count)
+        shard = self._tenant_shards.of(tenant.id)
         ids = ids or self.ids.make(shard, len(wanted))
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]

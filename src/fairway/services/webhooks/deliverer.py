@@ -71,7 +71,6 @@ class Deliverer:
         instruments: Instruments,
         *,
         on_free: Callable[[], None],
-        shard_count: int,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher

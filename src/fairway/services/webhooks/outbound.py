@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.webhooks.addresses import AddressRules, parsed_networks
 from fairway.core.webhooks.turns import Limits, Turns
 from fairway.runtime.loops import Step, Wakeups
@@ -40,7 +41,7 @@ class Outbound:
         settings: Settings,
         wakeups: Wakeups,
         ports: OutboundPorts,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         destinations = Destinations(rules_of(settings), NameLookup())
         read, send = wakeups.of(READING), wakeups.of(SENDING)
@@ -55,7 +56,7 @@ class Outbound:
             store_clock,
             WebhookPorts(ports.want_job_events, look, ports.audit_log),
             per_tenant_max=settings.webhooks_per_tenant,
-            shard_count=shard_count,
+            tenant_shards=tenant_shards,
         )
         sender = Sender(
             destinations,
@@ -71,7 +72,6 @@ class Outbound:
             store_clock,
             instruments,
             on_free=send,
-            shard_count=shard_count,
         )
         self._reader = LogReader(database, dispatcher, instruments, on_news=read, on_written=send)
 

@@ -17,7 +17,8 @@ from typing import NamedTuple, TypeAlias
 from fairway.core.audit import PLATFORM, Act, Actor
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import Conflict, LimitReached, NotFound
-from fairway.core.ids import ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.webhooks.messages import TEST_KIND, body_of_test, wants_job_events
 from fairway.core.webhooks.signing import SECRET_BYTES, secret_text
 from fairway.core.webhooks.webhook import (
@@ -70,14 +71,14 @@ class Webhooks:
         ports: WebhookPorts,
         *,
         per_tenant_max: int,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
         self._database = database
         self._destinations = destinations
         self._store_clock = store_clock
         self._ports = ports
         self._per_tenant_max = per_tenant_max
-        self._shard_count = shard_count
+        self._tenant_shards = tenant_shards
 
     def key_of(self, tenant: TenantId, webhook: str) -> WebhookKey:
         """Refuses a text that is no id as one that is not there."""
@@ -91,7 +92,7 @@ class Webhooks:
 
     def _shard(self, tenant: TenantId) -> ShardId:
         """What is the operators' own is done by the owner of shard 0."""
-        return ShardId(0) if tenant == STAFF else shard_for_tenant(tenant, self._shard_count)
+        return ShardId(0) if tenant == STAFF else self._tenant_shards.of(tenant)
 
     def _asked(self, tenant: TenantId) -> UseAs | SlowUse:
         return self._database.asked(None if tenant == STAFF else tenant)

@@ -43,7 +43,6 @@ class CapPage(NamedTuple):
     """Of tenants of these shards, after one of them."""
 
     shards: Sequence[ShardId]
-    shard_count: int
     after: TenantId
     limit: int
 

@@ -57,7 +57,6 @@ class ShardTenants(NamedTuple):
     """Tenants of one shard, after one of them, that were there before a moment."""
 
     shard: ShardId
-    shard_count: int
     after: TenantId
     before: datetime
 

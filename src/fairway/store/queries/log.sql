@@ -1,9 +1,10 @@
 -- name: add_notices
 -- Notices of the platform, in the caller's transaction.
 INSERT INTO event_inbox (shard, tenant, kind, subject, detail, job, facts)
-SELECT new.tenant % cluster.shard_count, new.tenant, new.kind, new.subject, new.detail, new.job, new.facts::jsonb
+SELECT coalesce(whose.shard, new.tenant % cluster.shard_count), new.tenant, new.kind, new.subject, new.detail, new.job, new.facts::jsonb
 FROM cluster, unnest(:tenants::int[], :kinds::text[], :subjects::text[], :details::text[], :jobs::uuid[], :facts::text[])
      AS new (tenant, kind, subject, detail, job, facts)
+     LEFT JOIN tenants AS whose ON whose.id = new.tenant
 
 -- name: read_events
 -- Chunks with positions after one, up to so many positions; in every row, where the log begins and ends. Positions have

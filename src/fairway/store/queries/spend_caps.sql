@@ -13,10 +13,10 @@ FROM spend_caps WHERE tenant = :tenant
 
 -- name: caps_after
 -- The next caps, of tenants of these shards.
-SELECT tenant, cap_micros, grace_seconds, month, stage, reached_at, now() AS now
-FROM spend_caps
-WHERE tenant > :after AND tenant % :shard_count = ANY(:shards::int[])
-ORDER BY tenant LIMIT :limit
+SELECT cap.tenant, cap.cap_micros, cap.grace_seconds, cap.month, cap.stage, cap.reached_at, now() AS now
+FROM spend_caps AS cap JOIN tenants ON tenants.id = cap.tenant, cluster
+WHERE cap.tenant > :after AND coalesce(tenants.shard, tenants.id % cluster.shard_count) = ANY(:shards::int[])
+ORDER BY cap.tenant LIMIT :limit
 
 -- name: move_cap
 -- To another stage, unless somebody moved or changed it meanwhile.

@@ -1,7 +1,7 @@
 -- name: full_tenants
 -- Whose logins are refused for now, of the tenants that have their home in a shard.
-SELECT DISTINCT sql_logins.tenant FROM sql_logins, cluster
-WHERE sql_logins.is_full AND sql_logins.tenant % cluster.shard_count = :shard
+SELECT DISTINCT login.tenant FROM sql_logins AS login JOIN tenants AS whose ON whose.id = login.tenant, cluster
+WHERE login.is_full AND coalesce(whose.shard, whose.id % cluster.shard_count) = :shard
 
 -- name: mark_full
 UPDATE sql_logins SET is_full = :is_full WHERE tenant = :tenant AND is_full <> :is_full

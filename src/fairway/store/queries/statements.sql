@@ -18,9 +18,10 @@ RETURNING shard
 
 -- name: tenants_to_state
 -- The next tenants of a shard that were there before a month was over.
-SELECT id FROM tenants
-WHERE id > :after AND id % :shard_count = :shard AND created_at < :before
-ORDER BY id LIMIT :limit
+SELECT tenants.id FROM tenants, cluster
+WHERE tenants.id > :after AND coalesce(tenants.shard, tenants.id % cluster.shard_count) = :shard
+  AND tenants.created_at < :before
+ORDER BY tenants.id LIMIT :limit
 
 -- name: keep_statement
 -- The first that is kept stays.

@@ -1,6 +1,6 @@
 -- name: read_cluster
 -- What all servers of this database agree on.
-SELECT shard_count, secret FROM cluster
+SELECT shard_count, secret, coalesce(shards, shard_count) AS shards FROM cluster
 
 -- name: found_cluster
 -- The first server to come writes the row; the rest read it.
@@ -21,9 +21,12 @@ UPDATE cluster SET storage_marker = :marker
 INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON CONFLICT DO NOTHING
 
 -- name: add_tenant
-INSERT INTO tenants (name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved)
-VALUES (:name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst,
-        :reserved::text::jsonb)
+-- One that is made after the shards became more is spread over all of them, and has its shard with it.
+INSERT INTO tenants (id, shard, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved)
+SELECT next.id,
+       coalesce(:shard::int, (SELECT next.id % cluster.shards FROM cluster WHERE cluster.shards > cluster.shard_count)),
+       :name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst, :reserved::text::jsonb
+FROM (SELECT nextval(pg_get_serial_sequence('tenants', 'id'))::int AS id OFFSET 0) AS next
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 
@@ -51,7 +54,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since
+       tenants.cancels_running, tenants.state_since, tenants.shard
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
@@ -63,7 +66,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since
+       tenants.cancels_running, tenants.state_since, tenants.shard
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
@@ -76,7 +79,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since
+       tenants.cancels_running, tenants.state_since, tenants.shard
 FROM (SELECT * FROM tenants
       WHERE name > :after AND state = ANY(:states::text[])
         AND (:tier::text IS NULL OR tier = :tier)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.keys import KeyFacts
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.tenant import Reserved, Tenant, TenantFilter, TenantSettings
 from fairway.store.connections.database import (
     Connection,
@@ -27,8 +28,13 @@ _PLAIN = TenantSettings()
 
 
 class Cluster(NamedTuple):
-    shard_count: int
+    shard_count: int  # that it was founded with: it tells the homes of tenants by their numbers
     secret: str
+    shards: int  # how many there are now
+
+    def tenant_shards(self) -> TenantShards:
+        """Where tenants are, as far as that is known before any was read."""
+        return TenantShards(self.shard_count, self.shards)
 
 
 class StoredKey(NamedTuple):
@@ -49,8 +55,13 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
     row = await fetch_row(connection, _SQL["read_cluster"])
     assert row is not None
     cluster = Cluster(*row)
-    await execute(connection, _SQL["add_shards"], shard_count=cluster.shard_count)
+    await add_shards(connection, cluster.shards)
     return cluster
+
+
+async def add_shards(connection: Connection, count: int) -> None:
+    """Rows for so many shards in all; those that are there stay as they are."""
+    await execute(connection, _SQL["add_shards"], shard_count=count)
 
 
 async def storage_marker(connection: Connection) -> str | None:
@@ -70,10 +81,14 @@ async def know_storage_marker(connection: Connection, marker: str) -> None:
 
 
 async def add_tenant(
-    connection: Connection, name: str, settings: TenantSettings = _PLAIN
+    connection: Connection,
+    name: str,
+    settings: TenantSettings = _PLAIN,
+    shard: ShardId | None = None,
 ) -> Tenant | None:
-    """The new tenant, or None when the name is taken."""
-    row = await fetch_row(connection, _SQL["add_tenant"], name=name, **_columns(settings))
+    """The new tenant, in this shard or where its number leads; None when the name is taken."""
+    asked = {"name": name, "shard": shard, **_columns(settings)}
+    row = await fetch_row(connection, _SQL["add_tenant"], **asked)
     if row is None:
         return None
     made = await fetch_row(connection, _SQL["read_tenant"], id=row["id"])

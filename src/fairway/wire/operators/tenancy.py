@@ -60,6 +60,10 @@ class NewTenant(Struct, kw_only=True, forbid_unknown_fields=True):
     rate_per_second: Annotated[Rate | None, RATE_PER_SECOND] = None
     burst: Annotated[Burst | None, BURST] = None
     reserved: Annotated[dict[str, Slots], RESERVED] = {}
+    shard: Annotated[
+        Annotated[int, Meta(ge=0, le=4095)] | None,
+        doc("Where its jobs are to be, for good; null spreads tenants evenly."),
+    ] = None
 
 
 class TenantChange(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -99,6 +103,7 @@ class TenantView(Struct, kw_only=True):
         datetime | None,
         doc("Deleted: it can be restored until then, and its name stays taken as long."),
     ]
+    shard: Annotated[int, doc("Where its jobs are; one server at a time owns a shard.")]
 
 
 class Suspension(Struct, kw_only=True, forbid_unknown_fields=True):
