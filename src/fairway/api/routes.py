@@ -38,6 +38,7 @@ from fairway.api.operators import (
     limits,
     pauses,
     pools_and_types,
+    shards,
     tenant_states,
     tenants,
 )
@@ -112,7 +113,7 @@ GROUPS = (
         "Operators",
         "Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
         " `fairway up` shows when it makes it and keeps in `client.json` of its data folder.",
-        (tenants, tenant_states, limits, pauses, pools_and_types, keys, audit),
+        (tenants, tenant_states, limits, pauses, pools_and_types, keys, shards, audit),
     ),
     Group("Machines", "Health and metrics. These need no key.", (health,)),
     Group(
