@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fairway.core.ids import PoolId, ShardId, TenantId, shard_for_tenant, shard_of
+from fairway.core.ids import (
+    FIRST_TERM,
+    PoolId,
+    ShardId,
+    TenantId,
+    Term,
+    shard_for_tenant,
+    shard_of,
+)
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
 from fairway.services.sessions.sessions import Lease
@@ -68,6 +76,11 @@ class LettingGo:
                 self._backlog.put_back(lease.job, now_us)
         leases = self._leases.values()
         return [lease for lease in leases if not lease.written and lease.shard in shards]
+
+    def forget_starts(self, shard: ShardId, term: Term) -> None:
+        """A shard came to us: whoever owned it before may have let jobs of any key start."""
+        if term > FIRST_TERM:
+            self._backlog.limited.owner_since(shard, self._shard_count, self._clock.now_us())
 
     def _wake(self, shards: Collection[ShardId]) -> None:
         homes, pool_tenants = set(shards), self._backlog.counts.pool_tenants()

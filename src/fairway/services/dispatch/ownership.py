@@ -33,6 +33,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
 from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
@@ -59,7 +60,7 @@ WHOLE_LOOK_SECONDS = 0.01
 class OwnershipPorts(NamedTuple):
     """What a take-over needs done by others, and whom news of other owners wakes."""
 
-    before_open: Callable[[ShardId], Awaitable[None]]  # a shard
+    before_open: Callable[[Collection[ShardId]], Awaitable[None]]
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
     on_committed: Callable[[], None]  # a tenant's own transaction, with jobs in it
@@ -99,7 +100,8 @@ class Ownership:
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
         steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
-        self._takeover = TakeOver(database, dispatcher, settings, steps, clock=clock)
+        self.moves = MoveTimes(clock)
+        self._takeover = TakeOver(database, dispatcher, settings, steps, self.moves, clock=clock)
 
     @property
     def has_peers(self) -> bool:
@@ -149,6 +151,8 @@ class Ownership:
 
     def stop_granting(self) -> None:
         """About to stop: nothing more is granted or taken; terms hold until they are let go."""
+        if not self.is_resigned:
+            self.moves.note(SUSPENDED, self._dispatcher.terms())
         self.is_resigned = True
         self._dispatcher.trust_until(0)
 
@@ -244,8 +248,15 @@ class Ownership:
             self._dispatcher.letting_go().trust(until_us, shards)
 
     def _know(self, rows: Collection[ShardRow]) -> None:
-        """Who owns what."""
+        """Who owns what. Workers hear at once of an owner that they cannot know yet.
+
+        Of one that they speak with already they hear when it gives them something.
+        """
+        known = {one.owner_url for one in self.owners.values()}
         self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
+        if known and not known.issuperset(one.owner_url for one in self.owners.values()):
+            for session in self._dispatcher.all_sessions():
+                session.wake()
 
     def _is_ours(self, row: ShardRow) -> bool:
         return row.has_owner and row.owner == self.server_name
@@ -281,7 +292,8 @@ class Ownership:
             )
         for shard, claim in taken.items():
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
-            self._begin(shard, claim.term, self._takeover.run(shard, claim))
+            steps = self._takeover.run(shard, claim)
+            self._begin(shard, claim.term, steps, is_whole=claim.was_handed_over)
         self._trust(taken.keys(), asked_us)
         return take - taken.keys(), give
 
@@ -294,6 +306,7 @@ class Ownership:
         """
         letting_go = self._dispatcher.letting_go()
         letting_go.suspend(shards)
+        self.moves.note(SUSPENDED, shards)
         try:
             async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
                 await self._ports.write_leases(shards)
@@ -326,6 +339,7 @@ class Ownership:
         if self._letting_go:
             released, written = self._letting_go, self._written
             locked = await store.release_shards(connection, released, written=written)
+            self.moves.note(RELEASED, released.keys() - locked)
             self._letting_go = {one: term for one, term in released.items() if one in locked}
             self._written = written & locked
 
@@ -355,10 +369,18 @@ class Ownership:
                 self._handed_over.discard(shard)
                 self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
 
-    def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
+    def _begin(
+        self,
+        shard: ShardId,
+        term: Term,
+        take_over: Coroutine[Any, Any, None],
+        *,
+        is_whole: bool = False,
+    ) -> None:
         self._letting_go.pop(shard, None)  # an earlier term of it
         self._written.discard(shard)
-        self._dispatcher.claim_shard(shard, term)
+        self._dispatcher.claim_shard(shard, term, is_whole=is_whole)
+        self.moves.note(CLAIMED, (shard,))
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)
         task.add_done_callback(self._took_over)

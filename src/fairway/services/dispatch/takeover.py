@@ -19,6 +19,8 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
+from fairway.services.dispatch.opening_group import OpeningGroup
 from fairway.store import backlog as backlog_store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Database
@@ -38,7 +40,7 @@ STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 class TakeOverPorts(NamedTuple):
     """What it needs done by others, and whom it tells that a shard is open."""
 
-    before_open: Callable[[ShardId], Awaitable[None]]
+    before_open: Callable[[Collection[ShardId]], Awaitable[None]]
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
 
@@ -50,6 +52,7 @@ class TakeOver:
         dispatcher: Dispatcher,
         settings: Settings,
         ports: TakeOverPorts,
+        moves: MoveTimes,
         *,
         clock: Clock,
     ) -> None:
@@ -57,6 +60,8 @@ class TakeOver:
         self._dispatcher = dispatcher
         self._settings = settings
         self._ports = ports
+        self._moves = moves
+        self._opening = OpeningGroup(lambda shards: self._ports.before_open(shards))
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
@@ -105,7 +110,9 @@ class TakeOver:
 
     def _tell_opened(self) -> None:
         shards, self._opened = sorted(self._opened), []
-        log.info("shards owned", shards=shards)
+        took_ms = [self._moves.last_move_ms(shard) for shard in shards]
+        slowest = max(took_ms, key=lambda steps: sum(steps.values()))
+        log.info("shards owned", shards=shards, slowest_ms=slowest)
 
     def _tell_failure(self, step: str, shard: ShardId, error: Exception) -> None:
         """What keeps one shard from being opened most often keeps all of them."""
@@ -145,6 +152,7 @@ class TakeOver:
         if revoked:
             await self._ports.on_revoked(revoked)
         self._dispatcher.leases_restored(shard)
+        self._moves.note(RESTORED, (shard,))
 
     async def _hear_from_workers(self, shard: ShardId) -> None:
         async with self._database.hot() as connection:
@@ -162,14 +170,15 @@ class TakeOver:
 
     async def _open(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
+        await self._opening.ready(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
+            self._moves.note(OPENED, (shard,))
             self._ports.on_news()  # the next renewal tells others that it is open
 
     async def _open_for_pulls(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
+        await self._opening.ready(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_for_pulls(shard)
 
@@ -184,6 +193,7 @@ class TakeOver:
                 return  # what another owns is not ours to offer
             self._dispatcher.windows().noticed(heads)
             await pause(0)
+        self._moves.note(DISCOVERED, (shard,))
 
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
