@@ -25,11 +25,13 @@ CHANNEL = "fairway_owners"
 SERVERS_MAX = 1000  # that are looked at
 FAR_SECONDS = 60.0  # a heartbeat that lasts longer was written before the clock went back
 DEAD_KEPT_SECONDS = 3600.0  # for people who look
+LOST_KEPT_SECONDS = 86_400.0  # longer than anybody waits for a worker
 
 
 class Claim(NamedTuple):
     term: Term
     was_handed_over: bool  # the last owner wrote down every lease before it went
+    last_owner: str = ""  # its name
 
 
 class Server(NamedTuple):
@@ -95,7 +97,9 @@ async def claim_shards(
         term_time=timedelta(seconds=term_seconds),
         channel=CHANNEL,
     )
-    return {row["shard"]: Claim(row["term"], row["was_handed_over"]) for row in rows}
+    return {
+        row["shard"]: Claim(row["term"], row["was_handed_over"], row["last_owner"]) for row in rows
+    }
 
 
 async def unowned_shards(connection: Connection) -> list[ShardId]:
@@ -171,6 +175,13 @@ async def leave(connection: Connection, name: str) -> None:
 async def forget_servers(connection: Connection) -> int:
     """Rows of servers that died a while ago; answers 0, for there is never much to remove."""
     await fetch(connection, _SQL["forget_servers"], kept=timedelta(seconds=DEAD_KEPT_SECONDS))
+    return 0
+
+
+async def forget_lost_sessions(connection: Connection) -> int:
+    """Rows of workers that nobody has written for long; answers 0, as above."""
+    kept = timedelta(seconds=LOST_KEPT_SECONDS)
+    await fetch(connection, _SQL["forget_lost_sessions"], kept=kept)
     return 0
 
 

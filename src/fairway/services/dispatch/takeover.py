@@ -64,12 +64,14 @@ class TakeOver:
         self._opening = OpeningGroup(lambda shards: self._ports.before_open(shards))
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
+        self._last_owners: dict[ShardId, str] = {}  # of shards that are taken over
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
         self._counting = asyncio.Lock()  # shards that come together are opened before they count
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
         term = claim.term
+        self._last_owners[shard] = claim.last_owner
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
         for step in (self._restore, *listen, self._open, self._discover):
             if not await self._is_done(step, shard, term):
@@ -79,6 +81,7 @@ class TakeOver:
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
         """As `run`, in degraded mode: nothing is read into windows."""
+        self._last_owners.pop(shard, None)  # long gone
         for step in (self._restore, self._hear_from_all, self._open_for_pulls):
             if not await self._is_done(step, shard, term):
                 return
@@ -157,7 +160,8 @@ class TakeOver:
     async def _hear_from_workers(self, shard: ShardId) -> None:
         async with self._database.hot() as connection:
             silence = self._settings.lease_seconds_of(SHORT)
-            live = await lease_store.live_sessions(connection, shard, silence)
+            last = self._last_owners.get(shard, "")
+            live = await lease_store.live_sessions(connection, shard, last, silence)
         await self._hear_from(live, self._settings.adoption_seconds)
 
     async def _hear_from_all(self, shard: ShardId) -> None:
@@ -165,7 +169,7 @@ class TakeOver:
         settings = self._settings
         silence = settings.degraded_after_seconds + STAND_IN_SECONDS
         async with self._database.hot() as connection:
-            live = await lease_store.live_sessions(connection, shard, silence)
+            live = await lease_store.live_sessions(connection, shard, "", silence)
         await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
 
     async def _open(self, shard: ShardId) -> None:
