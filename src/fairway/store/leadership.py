@@ -8,13 +8,14 @@ then those who wait find by their own clocks that nobody renews it (`core/overlo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
 from fairway.core.ids import ShardId, Term
-from fairway.store.connections.database import Connection, fetch, fetch_value
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, execute, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("leadership.sql")
@@ -72,6 +73,14 @@ class Owner(NamedTuple):
     term: Term
     owner: str
     owner_url: str
+
+
+class RateRow(NamedTuple):
+    """What started of late in a shard, as its owner knew when it let go."""
+
+    shard: ShardId
+    term: Term  # the owner's
+    windows: bytes
 
 
 async def claim_shards(
@@ -211,6 +220,20 @@ async def release_shards(
         channel=CHANNEL,
     )
     return {row["shard"] for row in rows if not row["is_gone"]}
+
+
+async def write_rates(connection: Connection, rows: Sequence[RateRow]) -> None:
+    """Of shards that are still owned under these terms."""
+    given = columns(sorted(rows), "shards", "terms", "windows")
+    await execute(connection, _SQL["write_rates"], **given)
+
+
+async def read_rates(
+    connection: Connection, shards: Collection[ShardId]
+) -> list[tuple[RateRow, int]]:
+    """Each with how many microseconds ago it was written, by the database's clock."""
+    rows = await fetch(connection, _SQL["read_rates"], shards=list(shards))
+    return [(RateRow(*row), ago_us) for *row, ago_us in rows]
 
 
 async def read_owners(connection: Connection) -> dict[ShardId, Owner]:

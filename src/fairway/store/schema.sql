@@ -179,6 +179,7 @@ CREATE INDEX worker_sessions_of ON worker_sessions (session);
 CREATE TABLE rate_windows (
     shard        int         PRIMARY KEY,
     term         bigint      NOT NULL,                      -- of the owner that wrote it
+    saved_at     timestamptz NOT NULL,
     windows      bytea       NOT NULL
 );
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
-from fairway.core.backlog.start_rates import MARKS, StartRates
+from fairway.core.backlog.start_rates import MARKS, StartRates, pack_rates, unpack_rates
 from fairway.core.ids import ShardId, TenantId
 
 US = TenantId(1)
+SHARD = ShardId(0)
 LENGTH_US = 1_600_000
 NAME = ("k", LENGTH_US // 1000)
 GAPS = st.lists(st.integers(0, LENGTH_US), max_size=80)
@@ -103,3 +104,65 @@ def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
     after_us = 1000 + start_rates.CLOSED_US_MAX
     assert (rates.used(US, hour, 5, after_us), rates.used(other, hour, 5, after_us)) == (1, 0)
     assert rates._keys == 1
+
+
+# -- over a change of owner ------------------------------------------------------------------------
+
+
+@given(GAPS, st.integers(1, 5), st.sets(st.integers(0, 79)), st.integers(0, LENGTH_US))
+def test_what_is_handed_over_decides_as_if_nobody_had_changed(
+    gaps_us: list[int], most: int, moves: set[int], way_us: int
+) -> None:
+    """Only what is on its way for a while counts as that much younger: never too generous."""
+    alone, rates, now_us, starts = StartRates(), StartRates(), 0, list[int]()
+    for number, gap_us in enumerate(gaps_us):
+        now_us += gap_us // 4
+        if number in moves:
+            saved = unpack_rates(pack_rates(rates.save([SHARD], 1, now_us)[SHARD]))
+            rates = StartRates()
+            rates.begin_anew(SHARD, 1, now_us)
+            rates.restore(SHARD, 1, saved, now_us + (way_us if number % 2 else 0))
+            if number % 2:
+                now_us += way_us
+                alone = rates
+        if rates.start(US, NAME, most, now_us):
+            starts.append(now_us)
+        if alone is not rates:
+            alone.start(US, NAME, most, now_us)
+            assert alone.used(US, NAME, most, now_us) == rates.used(US, NAME, most, now_us)
+    assert all(sum(0 <= other - start < LENGTH_US for other in starts) <= most for start in starts)
+
+
+def test_what_an_owner_did_not_know_it_hands_on_as_not_known() -> None:
+    rates, hour = StartRates(), ("k", 3600 * 1000)
+    rates.begin_anew(SHARD, 1, 0)
+    saved = rates.save([SHARD], 1, 20_000_000)[SHARD]
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, 25_000_000)
+    heir.restore(SHARD, 1, saved, 21_000_000)
+    assert heir.opens_us(US, hour, 25_000_000) == 1_000_000 + start_rates.CLOSED_US_MAX
+
+
+def test_one_with_very_many_keys_shuts_out_itself_alone() -> None:
+    rates, other, hour = StartRates(), TenantId(2), 3600 * 1000
+    for number in range(start_rates.KEYS_PER_TENANT):
+        rates.started(US, (f"{number:0200}", hour), 0)
+    rates.started(other, ("k", hour), 0)
+    saved = rates.save([SHARD], 1, 1000)[SHARD]
+    assert len(pack_rates(saved)) <= start_rates.SAVED_BYTES_MAX
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, 1000)
+    heir.restore(SHARD, 1, saved, 1000)
+    assert heir.used(other, ("k", hour), 5, 1000) == 1
+    assert heir.used(other, ("new", hour), 5, 1000) == 0
+    assert heir.used(US, ("new", hour), 5, 1000) == 5, "it may have been used"
+    assert heir.save([SHARD], 1, 2000)[SHARD].unknown == [US], "the next but one hears it too"
+
+
+def test_what_is_restored_has_the_same_bounds() -> None:
+    rates = StartRates()
+    for number in range(200):
+        rates.started(TenantId(number), ("k", 1000), 0)
+    heir = StartRates(keys_total=100)
+    heir.restore(SHARD, 1, rates.save([SHARD], 1, 0)[SHARD], 0)
+    assert heir._keys == 100

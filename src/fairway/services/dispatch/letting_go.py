@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from fairway.core.backlog.start_rates import pack_rates, unpack_rates
 from fairway.core.ids import (
     FIRST_TERM,
     PoolId,
@@ -81,6 +82,19 @@ class LettingGo:
         """A shard came to us: whoever owned it before may have let jobs of any key start."""
         if term > FIRST_TERM:
             self._backlog.limited.owner_since(shard, self._shard_count, self._clock.now_us())
+
+    def save_starts(self, shards: Collection[ShardId]) -> dict[ShardId, bytes]:
+        """What started of late by keys with a rate, for the next owner of each."""
+        now_us, rates = self._clock.now_us(), self._backlog.limited.rates
+        saved = rates.save(shards, self._shard_count, now_us)
+        return {shard: pack_rates(one) for shard, one in saved.items()}
+
+    def restore_starts(self, shard: ShardId, packed: bytes, ago_us: int) -> None:
+        """As its last owner saved them, so long ago: nothing need be closed for what it knew."""
+        saved_us = self._clock.now_us() - max(ago_us, 0)
+        self._backlog.limited.rates.restore(
+            shard, self._shard_count, unpack_rates(packed), saved_us
+        )
 
     def _wake(self, shards: Collection[ShardId]) -> None:
         homes, pool_tenants = set(shards), self._backlog.counts.pool_tenants()

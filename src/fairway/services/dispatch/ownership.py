@@ -34,6 +34,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
+from fairway.services.dispatch.rate_hand_over import RateHandOver
 from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
@@ -41,7 +42,7 @@ from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import ROLLED_BACK, Connection, Database
-from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
+from fairway.store.leadership import Claim, Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
 
@@ -101,7 +102,9 @@ class Ownership:
         self._ports = ports
         steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
         self.moves = MoveTimes(clock)
-        self._takeover = TakeOver(database, dispatcher, settings, steps, self.moves, clock=clock)
+        self._rates = RateHandOver(database, dispatcher)
+        beside = self.moves, self._rates
+        self._takeover = TakeOver(database, dispatcher, settings, steps, *beside, clock=clock)
 
     @property
     def has_peers(self) -> bool:
@@ -166,6 +169,7 @@ class Ownership:
             self._letting_go |= self._dispatcher.terms()
             self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
             if shards := list(self._dispatcher.terms()):
+                self._rates.note(self._dispatcher.terms())
                 self._dispatcher.close_shard(*shards)  # in one step with what is written
             async with self._database.background() as connection:
                 await store.leave(connection, self.server_name)  # before others share them out
@@ -292,8 +296,7 @@ class Ownership:
             )
         for shard, claim in taken.items():
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
-            steps = self._takeover.run(shard, claim)
-            self._begin(shard, claim.term, steps, is_whole=claim.was_handed_over)
+            self._begin(shard, claim, self._takeover.run(shard, claim))
         self._trust(taken.keys(), asked_us)
         return take - taken.keys(), give
 
@@ -320,6 +323,7 @@ class Ownership:
             self._letting_go |= {shard: held[shard] for shard in whole}
             self._written |= whole
             if whole:
+                self._rates.note({shard: held[shard] for shard in whole})
                 self._dispatcher.close_shard(*whole, is_whole=True)
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
@@ -338,6 +342,7 @@ class Ownership:
         """What was closed here is anybody's; what fails is tried again with the next round."""
         if self._letting_go:
             released, written = self._letting_go, self._written
+            await self._rates.write(connection)
             locked = await store.release_shards(connection, released, written=written)
             self.moves.note(RELEASED, released.keys() - locked)
             self._letting_go = {one: term for one, term in released.items() if one in locked}
@@ -367,19 +372,13 @@ class Ownership:
                     after_seconds=settings.degraded_after_seconds,
                 )
                 self._handed_over.discard(shard)
-                self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
+                claim = Claim(term, was_handed_over=False)
+                self._begin(shard, claim, self._takeover.run_for_pulls(shard, term))
 
-    def _begin(
-        self,
-        shard: ShardId,
-        term: Term,
-        take_over: Coroutine[Any, Any, None],
-        *,
-        is_whole: bool = False,
-    ) -> None:
+    def _begin(self, shard: ShardId, claim: Claim, take_over: Coroutine[Any, Any, None]) -> None:
         self._letting_go.pop(shard, None)  # an earlier term of it
         self._written.discard(shard)
-        self._dispatcher.claim_shard(shard, term, is_whole=is_whole)
+        self._dispatcher.claim_shard(shard, claim.term, is_whole=claim.was_handed_over)
         self.moves.note(CLAIMED, (shard,))
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)

@@ -21,6 +21,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
 from fairway.services.dispatch.opening_group import OpeningGroup
+from fairway.services.dispatch.rate_hand_over import RateHandOver
 from fairway.store import backlog as backlog_store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Database
@@ -53,6 +54,7 @@ class TakeOver:
         settings: Settings,
         ports: TakeOverPorts,
         moves: MoveTimes,
+        rates: RateHandOver,
         *,
         clock: Clock,
     ) -> None:
@@ -61,7 +63,8 @@ class TakeOver:
         self._settings = settings
         self._ports = ports
         self._moves = moves
-        self._opening = OpeningGroup(lambda shards: self._ports.before_open(shards))
+        self._rates = rates
+        self._opening = OpeningGroup(self._before_open)
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
         self._last_owners: dict[ShardId, str] = {}  # of shards that are taken over
@@ -171,6 +174,10 @@ class TakeOver:
         async with self._database.hot() as connection:
             live = await lease_store.live_sessions(connection, shard, "", silence)
         await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
+
+    async def _before_open(self, shards: Collection[ShardId]) -> None:
+        await self._ports.before_open(shards)
+        await self._rates.take_over(shards)
 
     async def _open(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)

@@ -21,5 +21,6 @@ CREATE POLICY of_tenant ON worker_sessions USING (tenant = current_tenant());
 CREATE TABLE rate_windows (
     shard        int         PRIMARY KEY,
     term         bigint      NOT NULL,                      -- of the owner that wrote it
+    saved_at     timestamptz NOT NULL,
     windows      bytea       NOT NULL
 );

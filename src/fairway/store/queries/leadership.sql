@@ -133,6 +133,18 @@ SELECT held.shard, gone.shard IS NOT NULL AS is_gone,
 FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
 LEFT JOIN gone ON gone.shard = held.shard
 
+-- name: write_rates
+-- What the next owner of each shard is to know; only the owner's word counts.
+INSERT INTO rate_windows AS known (shard, term, saved_at, windows)
+SELECT saved.shard, saved.term, now(), saved.windows
+FROM unnest(:shards::int[], :terms::bigint[], :windows::bytea[]) AS saved (shard, term, windows)
+WHERE EXISTS (SELECT FROM shards WHERE shards.shard = saved.shard AND shards.term = saved.term FOR KEY SHARE)
+ON CONFLICT (shard) DO UPDATE SET term = excluded.term, saved_at = excluded.saved_at, windows = excluded.windows
+
+-- name: read_rates
+SELECT shard, term, windows, (extract(epoch FROM now() - saved_at) * 1000000)::bigint AS ago_us
+FROM rate_windows WHERE shard = ANY(:shards::int[])
+
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
 
