@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
@@ -109,27 +109,40 @@ def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
 # -- over a change of owner ------------------------------------------------------------------------
 
 
-@given(GAPS, st.integers(1, 5), st.sets(st.integers(0, 79)), st.integers(0, LENGTH_US))
+def handed_over(rates: StartRates, now_us: int, way_us: int = 0) -> StartRates:
+    """The next owner's, who hears of it after a while and knows how long that was."""
+    saved = unpack_rates(pack_rates(rates.save([SHARD], 1, now_us)[SHARD]))
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, now_us + way_us)
+    heir.restore(SHARD, 1, saved, now_us)
+    return heir
+
+
+@given(GAPS, st.integers(1, 5), st.integers(1, 9))
+@example([0, LENGTH_US, LENGTH_US, LENGTH_US, LENGTH_US], 1, 2)
 def test_what_is_handed_over_decides_as_if_nobody_had_changed(
-    gaps_us: list[int], most: int, moves: set[int], way_us: int
+    gaps_us: list[int], most: int, every: int
 ) -> None:
-    """Only what is on its way for a while counts as that much younger: never too generous."""
-    alone, rates, now_us, starts = StartRates(), StartRates(), 0, list[int]()
+    alone, rates, now_us = StartRates(), StartRates(), 0
     for number, gap_us in enumerate(gaps_us):
         now_us += gap_us // 4
-        if number in moves:
-            saved = unpack_rates(pack_rates(rates.save([SHARD], 1, now_us)[SHARD]))
-            rates = StartRates()
-            rates.begin_anew(SHARD, 1, now_us)
-            rates.restore(SHARD, 1, saved, now_us + (way_us if number % 2 else 0))
-            if number % 2:
-                now_us += way_us
-                alone = rates
+        if number % every == 0:
+            rates = handed_over(rates, now_us)
+        assert rates.start(US, NAME, most, now_us) is alone.start(US, NAME, most, now_us)
+        assert rates.used(US, NAME, most, now_us) == alone.used(US, NAME, most, now_us)
+
+
+@given(GAPS, st.integers(1, 5), st.integers(1, 9))
+def test_on_the_way_nothing_is_forgotten_too_soon(
+    gaps_us: list[int], most: int, every: int
+) -> None:
+    rates, now_us, starts = StartRates(), 0, list[int]()
+    for number, gap_us in enumerate(gaps_us):
+        if number % every == 0:
+            rates = handed_over(rates, now_us, gap_us // 4)
+        now_us += gap_us // 4
         if rates.start(US, NAME, most, now_us):
             starts.append(now_us)
-        if alone is not rates:
-            alone.start(US, NAME, most, now_us)
-            assert alone.used(US, NAME, most, now_us) == rates.used(US, NAME, most, now_us)
     assert all(sum(0 <= other - start < LENGTH_US for other in starts) <= most for start in starts)
 
 
