@@ -71,8 +71,6 @@ def _children(jobs: list[QueuedJob]) -> dict[str, Any]:
 FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
 ONE_SHARD: dict[str, Any] = {"shards": [0]}
 OWN_VALUES: dict[str, dict[str, Any]] = {
-    "see_sessions": ONE_SHARD,
-    "silent_sessions": ONE_SHARD,
     "shards_scheduled": ONE_SHARD,
     "shards_past_last_moments": ONE_SHARD,
     "shards_queued": ONE_SHARD,

@@ -34,12 +34,13 @@ FOR_ALL = {
     "count_queued": "how deep the queues are, once after a take-over",
     "read_running": "which leases are written, once after a take-over",
     "read_debts": "what tenants owe each other in the fair share",
-    # Worker sessions of a shard, whoever's workers they are: kept and read by its owner.
+    # Worker sessions that a server hears, whoever's workers they are: kept and read by owners.
     "see_sessions": "which of them were heard, and whose they are",
     "whose_sessions": "who opened those that leases are found of after a take-over",
     "silent_sessions": "which of them are lost",
     "live_sessions": "which of them are there",
     "forget_sessions": "which of them ended",
+    "forget_lost_sessions": "which nobody has heard for a day",
     # Which of its shards an owner looks into: answers shards, and nothing of anybody's.
     "shards_scheduled": "with scheduled jobs",
     "shards_past_last_moments": "with jobs that are too late",

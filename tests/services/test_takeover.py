@@ -148,7 +148,7 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
         dispatcher.claim_shard(ShardId(0), term)
         asked, go = asyncio.Event(), asyncio.Event()
 
-        async def slowly(shard: int) -> None:
+        async def slowly(shards: object) -> None:
             asked.set()
             await go.wait()
 

@@ -165,12 +165,12 @@ async def fail_if_forgotten(connection: Connection, term: Term, scene: Scene) ->
 
 async def owe(connection: Connection, term: Term, scene: Scene) -> Any:
     await fair_share.write_debts(connection, SHARD, term, [Debt(PoolId(1), TenantId(7), 5)])
-    return Debt(PoolId(1), TenantId(7), 5) in await fair_share.read_debts(connection, SHARD)
+    return Debt(PoolId(1), TenantId(7), 5) in await fair_share.read_debts(connection, [SHARD])
 
 
 async def pay(connection: Connection, term: Term, scene: Scene) -> Any:
     await fair_share.write_debts(connection, SHARD, term, [Debt(PoolId(1), TenantId(1), 0)])
-    return not await fair_share.read_debts(connection, SHARD)
+    return not await fair_share.read_debts(connection, [SHARD])
 
 
 async def tick(connection: Connection, term: Term, scene: Scene) -> Any:

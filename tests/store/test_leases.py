@@ -12,6 +12,7 @@ from fairway.core.lifecycle import State
 from fairway.runtime.random_ids import session_key
 from fairway.store import leases
 from fairway.store.connections.database import Connection
+from fairway.store.leadership import Heartbeat, beat, leave
 from fairway.store.leases import (
     Origin,
     SessionRow,
@@ -103,56 +104,89 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
 
 
 async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connection) -> None:
+    terms = {SHARD: Term(await own(connection))}
     loud, quiet = session_key(), session_key()
-    await see_sessions(connection, [SHARD], [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
-    assert await live_sessions(connection, SHARD, 10) == {loud, quiet}
-    assert await silent_sessions(connection, [SHARD], 10) == {}
-    await connection.execute("UPDATE sessions SET seen_at = now() - interval '30 s'")
-    await see_sessions(connection, [SHARD], [SessionRow(loud, "w1")])
-    assert await live_sessions(connection, SHARD, 10) == {loud}
-    silent = await silent_sessions(connection, [SHARD, ShardId(1)], 10)
-    assert silent.keys() == {SHARD}
-    assert silent[SHARD].keys() == {quiet}
-    assert 30 <= silent[SHARD][quiet] < 40
-    await forget_sessions(connection, SHARD, [quiet])
-    assert await connection.fetchval("SELECT count(*) FROM sessions") == 1
+    await see_sessions(connection, terms, [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
+    assert await live_sessions(connection, SHARD, "", 10) == {loud, quiet}
+    assert await silent_sessions(connection, terms, 10) == {}
+    await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '30 s'")
+    await see_sessions(connection, terms, [SessionRow(loud, "w1")])
+    assert await live_sessions(connection, SHARD, "", 10) == {loud}
+    silent = await silent_sessions(connection, terms, 10)
+    assert silent.keys() == {quiet}
+    assert 30 <= silent[quiet] < 40
+    await forget_sessions(connection, terms, [quiet])
+    assert await connection.fetchval("SELECT count(*) FROM worker_sessions") == 1
 
 
-async def test_sessions_of_other_shards_are_not_ours(connection: Connection) -> None:
-    await see_sessions(connection, [ShardId(1)], [SessionRow(session_key(), "elsewhere")])
-    assert await live_sessions(connection, SHARD, 10) == set()
+async def test_sessions_are_of_the_server_that_heard_them(connection: Connection) -> None:
+    """Another's are nobody's to judge; of one that is gone, whoever takes over waits for them."""
+    terms = {SHARD: Term(await own(connection))}
+    await connection.execute("INSERT INTO shards (shard, term, owner) VALUES (1, 3, 'other')")
+    theirs, lost_term = session_key(), {ShardId(1): Term(2)}
+    row = SessionRow(theirs, "elsewhere")
+    assert not await see_sessions(connection, lost_term, [row])
+    assert await see_sessions(connection, {ShardId(1): Term(3)}, [row])
+    await beat(
+        connection,
+        Heartbeat(
+            "other", "", owns_shards=True, is_leaving=False,
+            term_seconds=60, settle_seconds=1, late_seconds=1,
+        ),
+    )  # fmt: skip
+    assert await live_sessions(connection, SHARD, "", 10) == set()
+    assert await live_sessions(connection, SHARD, "other", 10) == {theirs}
+    await leave(connection, "other")
+    assert await live_sessions(connection, SHARD, "", 10) == {theirs}
+    await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '30 s'")
+    assert await silent_sessions(connection, terms, 10) == {}
+    await forget_sessions(connection, terms, [theirs])
+    assert await connection.fetchval("SELECT count(*) FROM worker_sessions") == 1
+
+
+async def test_what_a_server_of_the_build_before_wrote_is_read(connection: Connection) -> None:
+    session = session_key()
+    await connection.execute(
+        "INSERT INTO sessions (shard, session, worker, seen_at, opener)"
+        " VALUES ($1, $2, 'w', now(), 'a')", SHARD, session,
+    )  # fmt: skip
+    assert await live_sessions(connection, SHARD, "", 10) == {session}
+    found = await whose_sessions(connection, SHARD, [session])
+    assert found == {session: Origin("w", None, "a", False)}
+    assert await whose_sessions(connection, ShardId(1), [session]) == {}
 
 
 # -- whose a session is ----------------------------------------------------------------------------
 
 
 async def test_whose_a_session_is_is_found_again(connection: Connection) -> None:
+    terms = {SHARD: Term(await own(connection))}
     own_worker, shared, unknown = [session_key() for _ in range(3)]
     rows = [
         SessionRow(own_worker, "w1", TenantId(7), "a"), SessionRow(shared, "w2", None, "b"),
         SessionRow(unknown, "w3"),
     ]  # fmt: skip
-    await see_sessions(connection, [SHARD], rows)
+    await see_sessions(connection, terms, rows)
     asked = [own_worker, shared, unknown, session_key()]
     found = {
         own_worker: Origin("w1", TenantId(7), "a", False),
         shared: Origin("w2", None, "b", False),
     }
     assert await whose_sessions(connection, SHARD, asked) == found
-    assert await whose_sessions(connection, ShardId(1), asked) == {}
 
 
 async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
     connection: Connection,
 ) -> None:
     """A row of an older server, and one that a new owner found before its worker spoke."""
+    terms = {SHARD: Term(await own(connection))}
     session = session_key()
-    await see_sessions(connection, [SHARD], [SessionRow(session, "w")])
-    await see_sessions(connection, [SHARD], [SessionRow(session, "w", TenantId(7), "a")])
-    await see_sessions(connection, [SHARD], [SessionRow(session, "")])
+    await see_sessions(connection, terms, [SessionRow(session, "w")])
+    await see_sessions(connection, terms, [SessionRow(session, "w", TenantId(7), "a")])
+    await see_sessions(connection, terms, [SessionRow(session, "")])
     whose = await whose_sessions(connection, SHARD, [session])
     assert whose == {session: Origin("w", TenantId(7), "a", False)}
-    await see_sessions(connection, [SHARD], [SessionRow(session, "w", None, "b")])
+    await see_sessions(connection, terms, [SessionRow(session, "w", None, "b")])
     whose = await whose_sessions(connection, SHARD, [session])
     assert whose == {session: Origin("w", None, "b", False)}, "opened anew, by a shared worker's"
 
@@ -161,11 +195,12 @@ async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
 async def test_a_key_that_is_not_valid_any_more_is_told_with_its_sessions(
     connection: Connection, end: str
 ) -> None:
+    terms = {SHARD: Term(await own(connection))}
     for key in ("good", "ended"):
         await add_key(connection, StoredKey(key, "worker", None, b"-"))
     sessions = {key: session_key() for key in ("good", "ended", "nobody's")}
     rows = [SessionRow(session, "w", None, key) for key, session in sessions.items()]
-    await see_sessions(connection, [SHARD], rows)
+    await see_sessions(connection, terms, rows)
     await connection.execute(f"UPDATE api_keys SET {end} = now() WHERE id = 'ended'")
     found = await whose_sessions(connection, SHARD, list(sessions.values()))
     assert {one.opener for one in found.values() if one.is_revoked} == {"ended"}
@@ -175,13 +210,15 @@ async def test_sessions_are_locked_in_one_order_by_all(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lease writers and the rescuer write them at once."""
+    terms = {SHARD: Term(await own(connection))}
     sent: list[list[str]] = []
 
-    async def sees(*_: object, sessions: list[str], **__: object) -> None:
+    async def sees(*_: object, sessions: list[str], **__: object) -> int:
         sent.append(sessions)
+        return len(sessions)
 
-    monkeypatch.setattr(leases, "execute", sees)
+    monkeypatch.setattr(leases, "fetch_value", sees)
     rows = [SessionRow(session_key(), "w", None, "b"), SessionRow(session_key(), "w")]
     for order in (rows, rows[::-1]):
-        await see_sessions(connection, [SHARD], order)
+        await see_sessions(connection, terms, order)
     assert sent[0] == sent[1]

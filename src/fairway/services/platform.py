@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -355,11 +355,11 @@ class Platform:
             server_name=server_name(),
         )
 
-    async def _before_open(self, shard: ShardId) -> None:
-        """What must hold before a job of it starts: who is suspended, and who owes what."""
+    async def _before_open(self, shards: Collection[ShardId]) -> None:
+        """What must hold before a job of them starts: who is suspended, and who owes what."""
         await self.directory.run_once(0)
         await self.billing.spend_caps.hear()
-        await self.fair_share_loop.take_over(shard)
+        await self.fair_share_loop.take_over(shards)
 
     def _join_answers(self, ask_runs: AskRuns) -> None:
         """What people ask about jobs, and ask of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from fairway.core.ids import PoolId, ShardId, TenantId, Term
@@ -19,8 +19,9 @@ class Debt(NamedTuple):
     debt_us: int  # 0: nothing to remember
 
 
-async def read_debts(connection: Connection, shard: ShardId) -> list[Debt]:
-    return await fetch_as(Debt, connection, _SQL["read_debts"], shard=shard)
+async def read_debts(connection: Connection, shards: Collection[ShardId]) -> list[Debt]:
+    """The free group's is said with every shard: of several the last counts."""
+    return await fetch_as(Debt, connection, _SQL["read_debts"], shards=list(shards))
 
 
 async def write_debts(

@@ -8,13 +8,14 @@ then those who wait find by their own clocks that nobody renews it (`core/overlo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
 from fairway.core.ids import ShardId, Term
-from fairway.store.connections.database import Connection, fetch, fetch_value
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, execute, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("leadership.sql")
@@ -25,11 +26,13 @@ CHANNEL = "fairway_owners"
 SERVERS_MAX = 1000  # that are looked at
 FAR_SECONDS = 60.0  # a heartbeat that lasts longer was written before the clock went back
 DEAD_KEPT_SECONDS = 3600.0  # for people who look
+LOST_KEPT_SECONDS = 86_400.0  # longer than anybody waits for a worker
 
 
 class Claim(NamedTuple):
     term: Term
     was_handed_over: bool  # the last owner wrote down every lease before it went
+    last_owner: str = ""  # its name
 
 
 class Server(NamedTuple):
@@ -72,6 +75,14 @@ class Owner(NamedTuple):
     owner_url: str
 
 
+class RateRow(NamedTuple):
+    """What started of late in a shard, as its owner knew when it let go."""
+
+    shard: ShardId
+    term: Term  # the owner's
+    windows: bytes
+
+
 async def claim_shards(
     connection: Connection,
     owner: str,
@@ -95,7 +106,9 @@ async def claim_shards(
         term_time=timedelta(seconds=term_seconds),
         channel=CHANNEL,
     )
-    return {row["shard"]: Claim(row["term"], row["was_handed_over"]) for row in rows}
+    return {
+        row["shard"]: Claim(row["term"], row["was_handed_over"], row["last_owner"]) for row in rows
+    }
 
 
 async def unowned_shards(connection: Connection) -> list[ShardId]:
@@ -174,6 +187,13 @@ async def forget_servers(connection: Connection) -> int:
     return 0
 
 
+async def forget_lost_sessions(connection: Connection) -> int:
+    """Rows of workers that nobody has written for long; answers 0, as above."""
+    kept = timedelta(seconds=LOST_KEPT_SECONDS)
+    await fetch(connection, _SQL["forget_lost_sessions"], kept=kept)
+    return 0
+
+
 async def read_shards(connection: Connection) -> list[ShardRow]:
     return [ShardRow(*row) for row in await fetch(connection, _SQL["read_shards"])]
 
@@ -200,6 +220,20 @@ async def release_shards(
         channel=CHANNEL,
     )
     return {row["shard"] for row in rows if not row["is_gone"]}
+
+
+async def write_rates(connection: Connection, rows: Sequence[RateRow]) -> None:
+    """Of shards that are still owned under these terms."""
+    given = columns(sorted(rows), "shards", "terms", "windows")
+    await execute(connection, _SQL["write_rates"], **given)
+
+
+async def read_rates(
+    connection: Connection, shards: Collection[ShardId]
+) -> list[tuple[RateRow, int]]:
+    """Each with how many microseconds ago it was written, by the database's clock."""
+    rows = await fetch(connection, _SQL["read_rates"], shards=list(shards))
+    return [(RateRow(*row), ago_us) for *row, ago_us in rows]
 
 
 async def read_owners(connection: Connection) -> dict[ShardId, Owner]:

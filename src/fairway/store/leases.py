@@ -14,7 +14,13 @@ from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import StoredLease
 from fairway.store.arrays import columns
-from fairway.store.connections.database import Connection, execute, fetch, fetch_values
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_value,
+    fetch_values,
+)
 from fairway.store.connections.shard_terms import guard, shards_of
 from fairway.store.sql import load
 
@@ -113,12 +119,16 @@ async def read_held(
 
 
 async def see_sessions(
-    connection: Connection, shards: Collection[ShardId], sessions: Sequence[SessionRow]
-) -> None:
-    """These were heard: their leases live on, in each of these shards."""
+    connection: Connection, terms: Mapping[ShardId, Term], sessions: Sequence[SessionRow]
+) -> bool:
+    """These were heard by the server that owns these shards: their leases live on.
+
+    False, and nothing is written, where it owns none of them any more.
+    """
     # In one order, as leases are: several write them at once.
     rows = columns(sorted(sessions), "sessions", "workers", "tenants", "openers")
-    await execute(connection, _SQL["see_sessions"], shards=sorted(shards), **rows)
+    seen: int = await fetch_value(connection, _SQL["see_sessions"], **guard(terms), **rows)
+    return seen > 0
 
 
 async def whose_sessions(
@@ -130,23 +140,28 @@ async def whose_sessions(
 
 
 async def silent_sessions(
-    connection: Connection, shards: Collection[ShardId], silence_seconds: float
-) -> dict[ShardId, dict[str, float]]:
-    """Of each shard that has any: sessions silent for longer than this, and for how long, by the
-    database's clock."""
+    connection: Connection, terms: Mapping[ShardId, Term], silence_seconds: float
+) -> dict[str, float]:
+    """Sessions that the owner of these shards has not heard for longer than this, and for how long,
+    by the database's clock."""
     silence = timedelta(seconds=silence_seconds)
-    given = {"shards": sorted(shards), "silence": silence}
-    silent: dict[ShardId, dict[str, float]] = {}
-    for shard, session, seconds in await fetch(connection, _SQL["silent_sessions"], **given):
-        silent.setdefault(shard, {})[session] = seconds
-    return silent
+    rows = await fetch(connection, _SQL["silent_sessions"], **guard(terms), silence=silence)
+    return dict(map(tuple, rows))
 
 
-async def live_sessions(connection: Connection, shard: ShardId, silence_seconds: float) -> set[str]:
+async def live_sessions(
+    connection: Connection, shard: ShardId, last_owner: str, silence_seconds: float
+) -> set[str]:
+    """Those that may hold leases of the shard which nobody wrote."""
     silence = timedelta(seconds=silence_seconds)
-    live = await fetch_values(connection, _SQL["live_sessions"], shard=shard, silence=silence)
+    live = await fetch_values(
+        connection, _SQL["live_sessions"], shard=shard, last_owner=last_owner, silence=silence
+    )
     return set(live)
 
 
-async def forget_sessions(connection: Connection, shard: ShardId, sessions: Sequence[str]) -> None:
-    await execute(connection, _SQL["forget_sessions"], shard=shard, sessions=list(sessions))
+async def forget_sessions(
+    connection: Connection, terms: Mapping[ShardId, Term], sessions: Sequence[str]
+) -> None:
+    """Of the rows that the owner of these shards wrote."""
+    await execute(connection, _SQL["forget_sessions"], **guard(terms), sessions=list(sessions))

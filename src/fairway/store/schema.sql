@@ -164,7 +164,28 @@ CREATE TABLE servers (
     expires_at  timestamptz NOT NULL                      -- it counts as dead from here on
 ) WITH (fillfactor = 50);
 
--- When each worker session was last heard, and whose it is: one narrow row a session, not one a job.
+-- When each worker was last heard, and whose it is: one narrow row a worker and server that hears it.
+CREATE TABLE worker_sessions (
+    server       text        NOT NULL,                      -- its name, as in shards.owner
+    session      uuid        NOT NULL,
+    worker       text        NOT NULL,
+    seen_at      timestamptz NOT NULL,                      -- in no index: it changes every few seconds
+    tenant       int,                                       -- of the key; NULL with an opener: it runs every tenant's jobs
+    opener       text,                                      -- the id of the key that opened it; NULL: nobody knows
+    PRIMARY KEY (server, session)
+) WITH (fillfactor = 50);
+
+CREATE INDEX worker_sessions_of ON worker_sessions (session);
+
+-- What started of late by keys with a rate, as the owner wrote it down when it let the shard go.
+CREATE TABLE rate_windows (
+    shard        int         PRIMARY KEY,
+    term         bigint      NOT NULL,                      -- of the owner that wrote it
+    saved_at     timestamptz NOT NULL,
+    windows      bytea       NOT NULL
+);
+
+-- The same by shard, as servers of the build before 0046 write it; read when a shard of theirs is taken over.
 CREATE TABLE sessions (
     shard        int         NOT NULL,
     session      uuid        NOT NULL,
@@ -859,6 +880,7 @@ ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE worker_sessions      ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
@@ -891,6 +913,7 @@ CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON worker_sessions     USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON outbox              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant());

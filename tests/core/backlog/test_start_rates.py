@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
-from fairway.core.backlog.start_rates import MARKS, StartRates
+from fairway.core.backlog.start_rates import MARKS, StartRates, pack_rates, unpack_rates
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 
 US = TenantId(1)
+SHARD = ShardId(0)
 LENGTH_US = 1_600_000
 NAME = ("k", LENGTH_US // 1000)
 GAPS = st.lists(st.integers(0, LENGTH_US), max_size=80)
@@ -104,3 +105,78 @@ def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
     after_us = 1000 + start_rates.CLOSED_US_MAX
     assert (rates.used(US, hour, 5, after_us), rates.used(other, hour, 5, after_us)) == (1, 0)
     assert rates._keys == 1
+
+
+# -- over a change of owner ------------------------------------------------------------------------
+
+
+def handed_over(rates: StartRates, now_us: int, way_us: int = 0) -> StartRates:
+    """The next owner's, who hears of it after a while and knows how long that was."""
+    saved = unpack_rates(pack_rates(rates.save([SHARD], 1, now_us)[SHARD]))
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, now_us + way_us)
+    heir.restore(SHARD, 1, saved, now_us)
+    return heir
+
+
+@given(GAPS, st.integers(1, 5), st.integers(1, 9))
+@example([0, LENGTH_US, LENGTH_US, LENGTH_US, LENGTH_US], 1, 2)
+def test_what_is_handed_over_decides_as_if_nobody_had_changed(
+    gaps_us: list[int], most: int, every: int
+) -> None:
+    alone, rates, now_us = StartRates(), StartRates(), 0
+    for number, gap_us in enumerate(gaps_us):
+        now_us += gap_us // 4
+        if number % every == 0:
+            rates = handed_over(rates, now_us)
+        assert rates.start(US, NAME, most, now_us) is alone.start(US, NAME, most, now_us)
+        assert rates.used(US, NAME, most, now_us) == alone.used(US, NAME, most, now_us)
+
+
+@given(GAPS, st.integers(1, 5), st.integers(1, 9))
+def test_on_the_way_nothing_is_forgotten_too_soon(
+    gaps_us: list[int], most: int, every: int
+) -> None:
+    rates, now_us, starts = StartRates(), 0, list[int]()
+    for number, gap_us in enumerate(gaps_us):
+        if number % every == 0:
+            rates = handed_over(rates, now_us, gap_us // 4)
+        now_us += gap_us // 4
+        if rates.start(US, NAME, most, now_us):
+            starts.append(now_us)
+    assert all(sum(0 <= other - start < LENGTH_US for other in starts) <= most for start in starts)
+
+
+def test_what_an_owner_did_not_know_it_hands_on_as_not_known() -> None:
+    rates, hour = StartRates(), ("k", 3600 * 1000)
+    rates.begin_anew(SHARD, 1, 0)
+    saved = rates.save([SHARD], 1, 20_000_000)[SHARD]
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, 25_000_000)
+    heir.restore(SHARD, 1, saved, 21_000_000)
+    assert heir.opens_us(US, hour, 25_000_000) == 1_000_000 + start_rates.CLOSED_US_MAX
+
+
+def test_one_with_very_many_keys_shuts_out_itself_alone() -> None:
+    rates, other, hour = StartRates(), TenantId(2), 3600 * 1000
+    for number in range(start_rates.KEYS_PER_TENANT):
+        rates.started(US, (f"{number:0200}", hour), 0)
+    rates.started(other, ("k", hour), 0)
+    saved = rates.save([SHARD], 1, 1000)[SHARD]
+    assert len(pack_rates(saved)) <= start_rates.SAVED_BYTES_MAX
+    heir = StartRates()
+    heir.begin_anew(SHARD, 1, 1000)
+    heir.restore(SHARD, 1, saved, 1000)
+    assert heir.used(other, ("k", hour), 5, 1000) == 1
+    assert heir.used(other, ("new", hour), 5, 1000) == 0
+    assert heir.used(US, ("new", hour), 5, 1000) == 5, "it may have been used"
+    assert heir.save([SHARD], 1, 2000)[SHARD].unknown == [US], "the next but one hears it too"
+
+
+def test_what_is_restored_has_the_same_bounds() -> None:
+    rates = StartRates()
+    for number in range(200):
+        rates.started(TenantId(number), ("k", 1000), 0)
+    heir = StartRates(keys_total=100)
+    heir.restore(SHARD, 1, rates.save([SHARD], 1, 0)[SHARD], 0)
+    assert heir._keys == 100

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from tests.services.platform_room import Hand, Word, holding
 
@@ -24,12 +25,24 @@ LONG_RUN_SECONDS = 0.7  # of one in LONG_EVERY: it is on its way when its shard 
 LONG_EVERY = 20
 
 
+class Gap(NamedTuple):
+    """A time in which a shard gave nothing, and what servers did with it meanwhile."""
+
+    seconds: float
+    shard: ShardId
+    steps: list[str]  # each with its milliseconds since the last grant
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.2f} s on shard {self.shard}: {', '.join(self.steps) or 'no move'}"
+
+
 class RoamingWorker:
     def __init__(self, slots: int = 64) -> None:
         self._key = session_key()
         self._slots = slots
         self._number = 0
         self._tasks: dict[Platform, asyncio.Task[None]] = {}
+        self._met: list[Platform] = []
         self._held: dict[str, tuple[Lease, float]] = {}  # job → its lease, and when it ends
         self._words: dict[str, Word] = {}  # reports nobody has acknowledged
         self.runs = Counter[str]()  # by job
@@ -39,8 +52,10 @@ class RoamingWorker:
         self._last: dict[ShardId, float] = {}
         self.givers: dict[ShardId, set[Platform]] = defaultdict(set)
         self.gaps: dict[ShardId, float] = defaultdict(float)  # the longest time without a grant
+        self.longest: list[Gap] = []  # each longer than all before
 
     def meet(self, *platforms: Platform) -> None:
+        self._met += platforms
         for one in platforms:
             self._tasks[one] = asyncio.create_task(self._serve(one))
 
@@ -60,6 +75,7 @@ class RoamingWorker:
         self._last.clear()
         self.givers.clear()
         self.gaps.clear()
+        self.longest.clear()
 
     async def _serve(self, platform: Platform) -> None:
         hand, must_greet = Hand(platform, short=self._slots), True
@@ -107,7 +123,19 @@ class RoamingWorker:
             self.givers[lease.shard].add(hand.platform)
             before = self._last.get(lease.shard, now)
             self.gaps[lease.shard] = max(self.gaps[lease.shard], now - before)
+            if not self.longest or now - before > self.longest[-1].seconds:
+                self.longest.append(self._gap(lease.shard, before, now))
             self._last[lease.shard] = now
+
+    def _gap(self, shard: ShardId, since: float, until: float) -> Gap:
+        since_us, until_us = int(since * 1e6), int(until * 1e6)
+        steps = sorted(
+            step
+            for one in self._met
+            for step in one.ownership.moves.between(shard, since_us, until_us)
+        )
+        told = [f"{step.name} at {(step.at_us - since_us) // 1000} ms" for step in steps]
+        return Gap(until - since, shard, told)
 
     def _heard(
         self, words: Iterable[Word], recorded: set[int], refused: set[int], revoked: list[str]

@@ -130,6 +130,27 @@ async def test_a_new_owner_keeps_the_rate(database_url: str) -> None:
     await stopped(second)
 
 
+async def test_a_hand_over_brings_along_what_started_of_late(database_url: str) -> None:
+    """A rate that is used up stays so; of another key the next owner knows that it is not."""
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    used, other = (pack([KeyLimit(key, 1, 3_600_000)]) for key in ("mail", "sms"))
+    await submit(first, tenant, *[new(limits=used)] * 2)
+    hand = Hand(first)
+    (lease,) = await hand.take(1)
+    await hand.report(hand.done(lease))
+    await first.let_go()
+    await until(lambda: owns_all(second))
+    (free,) = await submit(second, tenant, new(limits=other))
+    heir = Hand(second)
+    assert ids(await heir.take(1)) == [free]
+    news = await heir.say(wait_seconds=0.2)
+    assert news is not None
+    assert news.leases == []
+    await stopped(first)
+    await stopped(second)
+
+
 async def taken_and_let_go(platform: Platform) -> None:
     """Another server takes the shard and lets it go at once: it is lost here, and won again."""
     ((shard, term),) = platform.dispatcher.terms().items()

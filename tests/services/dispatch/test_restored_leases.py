@@ -157,7 +157,7 @@ async def test_a_session_that_the_store_knows_no_opener_of_is_nobodys(world: Wor
     """Its row was written by an older server: then whoever may hold its leases claims it."""
     hand, lease = await world.busy(is_own=True)
     await kill(world.first)
-    await world.execute("UPDATE sessions SET tenant = NULL, opener = NULL")
+    await world.execute("UPDATE worker_sessions SET tenant = NULL, opener = NULL")
     second = await world.take_over()
     session = second.dispatcher.sessions[hand.key]
     assert (session.is_known, session.tenant) == (False, None)

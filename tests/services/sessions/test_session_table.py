@@ -37,7 +37,7 @@ async def test_many_that_fall_silent_together_are_counted_once(platform: Platfor
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(clock.now_us())
     async with platform.database.background() as connection:
-        await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '1 hour'")
+        await connection.execute("UPDATE worker_sessions SET seen_at = seen_at - interval '1 hour'")
     later_us = clock.now_us() + round(3600e6)
     used_before = time.thread_time()
     await rescuer.run_once(later_us)

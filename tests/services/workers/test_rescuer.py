@@ -86,7 +86,7 @@ async def test_each_pool_has_its_own_patience(platform: Platform, tenant: Tenant
     session = platform.dispatcher.sessions[hand.key]
     await rescuer.run_once(session.seen_us)
     async with platform.database.background() as connection:
-        await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '10 s'")
+        await connection.execute("UPDATE worker_sessions SET seen_at = seen_at - interval '10 s'")
     session.seen_us -= 10_000_000
     await rescuer.run_once(session.seen_us + 10_000_000)
     assert len(platform.dispatcher.leases) == 2  # nobody could speak to it before
@@ -137,7 +137,7 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     dispatcher.claim_shard(ShardId(0), term)
     dispatcher.found_session(hand.key, None)
     async with platform.database.background() as connection:
-        await connection.execute("UPDATE sessions SET seen_at = now() - interval '1 hour'")
+        await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '1 hour'")
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(platform.clock.now_us())
     assert hand.key in dispatcher.sessions

@@ -47,6 +47,7 @@ class LimitedJobs:
         self._runnable = runnable
         self._parked = parked
         self._counts = KeyCounts()
+        self.rates = self._counts.rates
         self._stalled: dict[TenantId, dict[Stream, None]] = {}  # they wait for room to step aside
         self._unsure: dict[KeyName, None] = {}  # jobs wait for them, and perhaps need not
         self._to_ask: dict[KeyName, None] = {}  # of those, what is left to look at this time

@@ -6,15 +6,21 @@ of its length too late. Of a tenant the keys that it used last are remembered, a
 tenants, of which nobody has more than half of what the others leave; those whose while is over are
 forgotten.
 
-A new owner does not know what started before it came: every key is closed until its length has
-passed since, but for a minute at most.
+An owner that lets a shard go saves what it knows, in so many bytes: tenants with little first, so
+that one with very many keys shuts out itself alone. A new owner that finds nothing saved does not
+know what started before it came: every key is closed until its length has passed since, but for a
+minute at most.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection
 from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
@@ -23,10 +29,32 @@ MARKS = 16
 NO_BOUND = 1 << 62
 KEYS_TOTAL = 100_000
 KEYS_PER_TENANT = 10_000
+_WINDOW_BYTES = 16  # of a saved one, beside its key and marks
 KEYS_PER_LOOK = 2_000  # half a millisecond
 CLOSED_US_MAX = 60_000_000  # after a change of owner
 
+SAVED_BYTES_MAX = 256 << 10  # about that, of a shard
+
 RateName: TypeAlias = tuple[str, int]  # key, length in milliseconds
+
+
+class SavedWindow(Struct, frozen=True, array_like=True, gc=False):
+    tenant: int
+    key: str
+    length_ms: int
+    marks: list[int]  # of each its first start, its last, and how many; as microseconds ago
+
+
+class SavedRates(Struct, frozen=True, array_like=True):
+    """What an owner knew as it let a shard go."""
+
+    windows: list[SavedWindow]
+    unknown: list[int]  # tenants whose windows did not fit
+    known_for_us: int | None = None  # it owned the shard for so long; None: from its beginning
+
+
+pack_rates = msgspec.msgpack.Encoder().encode
+unpack_rates = msgspec.msgpack.Decoder(SavedRates).decode
 
 
 class StartWindow:
@@ -78,6 +106,17 @@ class StartWindow:
         """How many there are."""
         return len(self._marks) // 3
 
+    def save(self, now_us: int) -> list[int]:
+        """Its marks, with times as microseconds ago."""
+        return [one if n % 3 == 2 else now_us - one for n, one in enumerate(self._marks)]
+
+    def restore(self, saved: list[int], saved_us: int) -> None:
+        """As they were at that moment."""
+        self._marks = array(
+            "q", (one if n % 3 == 2 else saved_us - one for n, one in enumerate(saved))
+        )
+        self.used = sum(self._marks[2::3])
+
 
 class StartRates:
     def __init__(self, keys_total: int = KEYS_TOTAL) -> None:
@@ -88,6 +127,7 @@ class StartRates:
         self._tenant_shards = TenantShards(1)
         # by shard: before that another may have let jobs start
         self._owner_since_us: dict[ShardId, int] = {}
+        self._unknown_since_us: dict[TenantId, int] = {}  # the same, of tenants that did not fit
         self._all_open_us = 0  # from then on no key is closed for that
 
     def begin_anew(self, shard: ShardId, tenant_shards: TenantShards, now_us: int) -> None:
@@ -95,8 +135,68 @@ class StartRates:
         self._tenant_shards = tenant_shards
         self._owner_since_us[shard] = now_us
         self._all_open_us = max(self._all_open_us, now_us + CLOSED_US_MAX)
+        self._forget(shard)
+
+    def _forget(self, shard: ShardId) -> None:
         for tenant in [one for one in self._windows if self.home(one) == shard]:
             self._keys -= len(self._windows.pop(tenant))
+        if self._unknown_since_us:
+            kept = self._unknown_since_us.items()
+            self._unknown_since_us = {one: us for one, us in kept if self.home(one) != shard}
+
+    # -- over a change of owner ------------------------------------------------------------------
+
+    def save(
+        self, shards: Collection[ShardId], tenant_shards: TenantShards, now_us: int
+    ) -> dict[ShardId, SavedRates]:
+        """What is known of each of these, for its next owner."""
+        self._tenant_shards = tenant_shards
+        homes: dict[ShardId, list[tuple[int, TenantId]]] = defaultdict(list)
+        for tenant, mine in self._windows.items():
+            if (home := self.home(tenant)) in shards:
+                homes[home].append((len(mine), tenant))
+        return {shard: self._saved(shard, sorted(homes[shard]), now_us) for shard in shards}
+
+    def _saved(
+        self, shard: ShardId, tenants: list[tuple[int, TenantId]], now_us: int
+    ) -> SavedRates:
+        """Those with the fewest keys first."""
+        since_us, left_bytes = self._owner_since_us.get(shard), SAVED_BYTES_MAX
+        unknown = [one for one in self._unknown_since_us if self.home(one) == shard]
+        windows: list[SavedWindow] = []
+        for _, tenant in tenants:
+            mine = [
+                SavedWindow(tenant, key, length_ms, window.save(now_us))
+                for (key, length_ms), window in self._windows[tenant].items()
+                if left_bytes > 0 and window.slide(now_us)
+            ]
+            left_bytes -= sum(_WINDOW_BYTES + len(one.key) + 4 * len(one.marks) for one in mine)
+            if left_bytes > 0 and tenant not in self._unknown_since_us:
+                windows += mine
+            else:
+                unknown.append(tenant)
+        known_for_us = None if since_us is None else now_us - since_us
+        return SavedRates(windows, sorted(set(unknown)), known_for_us)
+
+    def restore(
+        self, shard: ShardId, tenant_shards: TenantShards, saved: SavedRates, saved_us: int
+    ) -> None:
+        """As its last owner knew it at that moment: nothing has started in it since."""
+        self._tenant_shards = tenant_shards
+        self._forget(shard)
+        self._owner_since_us.pop(shard, None)
+        if saved.known_for_us is not None:
+            self._owner_since_us[shard] = saved_us - saved.known_for_us
+        self._unknown_since_us.update((TenantId(one), saved_us) for one in saved.unknown)
+        for one in saved.windows:
+            if self._keys >= self._keys_total:
+                self._unknown_since_us[TenantId(one.tenant)] = saved_us
+                continue
+            window = StartWindow(one.length_ms * 1000)
+            window.restore(one.marks, saved_us)
+            mine = self._windows.setdefault(TenantId(one.tenant), OrderedDict())
+            mine[one.key, one.length_ms] = window
+            self._keys += 1
 
     def home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
@@ -118,6 +218,8 @@ class StartRates:
 
     def _closed_until_us(self, tenant: TenantId, name: RateName) -> int:
         since_us = self._owner_since_us.get(self.home(tenant)) if self._owner_since_us else None
+        if self._unknown_since_us and (lost_us := self._unknown_since_us.get(tenant)) is not None:
+            since_us = lost_us if since_us is None else max(since_us, lost_us)
         return 0 if since_us is None else since_us + min(name[1] * 1000, CLOSED_US_MAX)
 
     def start(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> bool:

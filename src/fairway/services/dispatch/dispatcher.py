@@ -21,7 +21,7 @@ from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
-from fairway.core.ids import FIRST_TERM, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import PoolTable
@@ -160,15 +160,15 @@ class Dispatcher:
         """Past this moment another server may own what this one does: nothing is granted then."""
         self.shards.trust(until_us)
 
-    def claim_shard(self, shard: ShardId, term: Term) -> None:
+    def claim_shard(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> None:
         """This server owns it from now on; its leases must be found before anybody is judged.
 
-        Whoever greeted before has not said what it runs of this shard: all say hello again.
+        Workers say hello again: what they run of it is not known, unless the store has it whole.
         """
-        self.shards.claim(shard, term)
-        if term > FIRST_TERM:
-            self.backlog.limited.owner_since(shard, self.shards.tenants, self._clock.now_us())
-        self._presence.forget_greetings()
+        self.shards.claim(shard, term, is_whole=is_whole)
+        self._letting_go.forget_starts(shard, term)
+        if not is_whole:
+            self._presence.forget_greetings()
 
     def leases_restored(self, shard: ShardId) -> None:
         """Every written lease of the shard is here, or it is another's: workers may be heard."""

@@ -7,6 +7,7 @@ tenants is cut into slices, so that a hundred thousand of them do not hold up a 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from fairway.core.fair_share.history import ShareHistory
 from fairway.core.ids import PoolId, ShardId, TenantId
@@ -51,10 +52,12 @@ class FairShareLoop:
             self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
         return TICK_SECONDS
 
-    async def take_over(self, shard: ShardId) -> None:
-        """What the tenants of a shard owe, by its earlier owner's word."""
-        async with self._database.hot() as connection:
-            debts = await store.read_debts(connection, shard)
+    async def take_over(self, shards: Collection[ShardId]) -> None:
+        """What the tenants of these shards owe, by their earlier owners' word."""
+        debts: list[Debt] = []
+        for some in self._database.batches_of(sorted(shards)):
+            async with self._database.hot() as connection:
+                debts += await store.read_debts(connection, some)
         by_pool: dict[PoolId, list[tuple[TenantId, int]]] = defaultdict(list)
         for debt in debts:
             by_pool[debt.pool].append((debt.tenant, debt.debt_us))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fairway.core.ids import PoolId, ShardId, TenantId, shard_of
+from fairway.core.backlog.start_rates import pack_rates, unpack_rates
+from fairway.core.ids import FIRST_TERM, PoolId, ShardId, TenantId, Term, shard_of
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
 from fairway.services.sessions.sessions import Lease
@@ -65,6 +66,24 @@ class LettingGo:
                 self._backlog.put_back(lease.job, now_us)
         leases = self._leases.values()
         return [lease for lease in leases if not lease.written and lease.shard in shards]
+
+    def forget_starts(self, shard: ShardId, term: Term) -> None:
+        """A shard came to us: whoever owned it before may have let jobs of any key start."""
+        if term > FIRST_TERM:
+            self._backlog.limited.owner_since(shard, self._shards.tenants, self._clock.now_us())
+
+    def save_starts(self, shards: Collection[ShardId]) -> dict[ShardId, bytes]:
+        """What started of late by keys with a rate, for the next owner of each."""
+        now_us, rates = self._clock.now_us(), self._backlog.limited.rates
+        saved = rates.save(shards, self._shards.tenants, now_us)
+        return {shard: pack_rates(one) for shard, one in saved.items()}
+
+    def restore_starts(self, shard: ShardId, packed: bytes, ago_us: int) -> None:
+        """As its last owner saved them, so long ago: nothing need be closed for what it knew."""
+        saved_us = self._clock.now_us() - max(ago_us, 0)
+        self._backlog.limited.rates.restore(
+            shard, self._shards.tenants, unpack_rates(packed), saved_us
+        )
 
     def _wake(self, shards: Collection[ShardId]) -> None:
         homes, pool_tenants = set(shards), self._backlog.counts.pool_tenants()

@@ -28,7 +28,7 @@ class OwnedShards:
         self.delayed: set[ShardId] = set()  # of these, what could not be read: nobody waits for it
         self.all_restored = asyncio.Event()
         self.all_restored.set()
-        self.claims = 0  # of shards so far
+        self.claims = 0  # so far, of shards of which workers must say what they run
         self.suspended: set[ShardId] = set()  # owned; being handed over, so nothing is granted
         self._trust_us: dict[ShardId, int] = {}  # shard → until when it is surely ours
         self._trust_of_new_us = 0  # of shards that are claimed from now on
@@ -39,12 +39,12 @@ class OwnedShards:
         """So many there are in the cluster; a tenant may be at home in any of them."""
         self.tenants.counted(shards)
 
-    def claim(self, shard: ShardId, term: Term) -> None:
+    def claim(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> None:
         """Ours from now on; its leases must be found before anybody is judged."""
         self.terms[shard] = term
         self.open.discard(shard)  # nothing of an earlier term holds
         self.pulled.discard(shard)
-        self.claims += 1
+        self.claims += not is_whole
         self.delayed.discard(shard)
         self.restoring.add(shard)
         self.all_restored.clear()

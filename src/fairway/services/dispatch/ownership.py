@@ -33,6 +33,8 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
+from fairway.services.dispatch.rate_hand_over import RateHandOver
 from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
@@ -40,7 +42,7 @@ from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import ROLLED_BACK, Connection, Database
-from fairway.store.leadership import Heartbeat, Owner, Server, ShardRow
+from fairway.store.leadership import Claim, Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
 
@@ -59,7 +61,7 @@ WHOLE_LOOK_SECONDS = 0.01
 class OwnershipPorts(NamedTuple):
     """What a take-over needs done by others, and whom news of other owners wakes."""
 
-    before_open: Callable[[ShardId], Awaitable[None]]  # a shard
+    before_open: Callable[[Collection[ShardId]], Awaitable[None]]
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
     on_committed: Callable[[], None]  # a tenant's own transaction, with jobs in it
@@ -99,7 +101,10 @@ class Ownership:
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
         steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
-        self._takeover = TakeOver(database, dispatcher, settings, steps, clock=clock)
+        self.moves = MoveTimes(clock)
+        self._rates = RateHandOver(database, dispatcher)
+        beside = self.moves, self._rates
+        self._takeover = TakeOver(database, dispatcher, settings, steps, *beside, clock=clock)
 
     @property
     def has_peers(self) -> bool:
@@ -149,6 +154,8 @@ class Ownership:
 
     def stop_granting(self) -> None:
         """About to stop: nothing more is granted or taken; terms hold until they are let go."""
+        if not self.is_resigned:
+            self.moves.note(SUSPENDED, self._dispatcher.terms())
         self.is_resigned = True
         self._dispatcher.trust_until(0)
 
@@ -162,6 +169,7 @@ class Ownership:
             self._letting_go |= self._dispatcher.terms()
             self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
             if shards := list(self._dispatcher.terms()):
+                self._rates.note(self._dispatcher.terms())
                 self._dispatcher.close_shard(*shards)  # in one step with what is written
             async with self._database.background() as connection:
                 await store.leave(connection, self.server_name)  # before others share them out
@@ -244,9 +252,16 @@ class Ownership:
             self._dispatcher.letting_go().trust(until_us, shards)
 
     def _know(self, rows: Collection[ShardRow]) -> None:
-        """Who owns what, and how many there are."""
+        """Who owns what, and how many there are. Workers hear at once of an owner new to them.
+
+        Of one that they speak with already they hear when it gives them something.
+        """
         self._dispatcher.shards.counted(len(rows))
+        known = {one.owner_url for one in self.owners.values()}
         self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
+        if known and not known.issuperset(one.owner_url for one in self.owners.values()):
+            for session in self._dispatcher.all_sessions():
+                session.wake()
 
     def _is_ours(self, row: ShardRow) -> bool:
         return row.has_owner and row.owner == self.server_name
@@ -282,7 +297,7 @@ class Ownership:
             )
         for shard, claim in taken.items():
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
-            self._begin(shard, claim.term, self._takeover.run(shard, claim))
+            self._begin(shard, claim, self._takeover.run(shard, claim))
         self._trust(taken.keys(), asked_us)
         return take - taken.keys(), give
 
@@ -295,6 +310,7 @@ class Ownership:
         """
         letting_go = self._dispatcher.letting_go()
         letting_go.suspend(shards)
+        self.moves.note(SUSPENDED, shards)
         try:
             async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
                 await self._ports.write_leases(shards)
@@ -308,6 +324,7 @@ class Ownership:
             self._letting_go |= {shard: held[shard] for shard in whole}
             self._written |= whole
             if whole:
+                self._rates.note({shard: held[shard] for shard in whole})
                 self._dispatcher.close_shard(*whole, is_whole=True)
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
@@ -326,7 +343,9 @@ class Ownership:
         """What was closed here is anybody's; what fails is tried again with the next round."""
         if self._letting_go:
             released, written = self._letting_go, self._written
+            await self._rates.write(connection)
             locked = await store.release_shards(connection, released, written=written)
+            self.moves.note(RELEASED, released.keys() - locked)
             self._letting_go = {one: term for one, term in released.items() if one in locked}
             self._written = written & locked
 
@@ -354,12 +373,14 @@ class Ownership:
                     after_seconds=settings.degraded_after_seconds,
                 )
                 self._handed_over.discard(shard)
-                self._begin(shard, term, self._takeover.run_for_pulls(shard, term))
+                claim = Claim(term, was_handed_over=False)
+                self._begin(shard, claim, self._takeover.run_for_pulls(shard, term))
 
-    def _begin(self, shard: ShardId, term: Term, take_over: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, shard: ShardId, claim: Claim, take_over: Coroutine[Any, Any, None]) -> None:
         self._letting_go.pop(shard, None)  # an earlier term of it
         self._written.discard(shard)
-        self._dispatcher.claim_shard(shard, term)
+        self._dispatcher.claim_shard(shard, claim.term, is_whole=claim.was_handed_over)
+        self.moves.note(CLAIMED, (shard,))
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)
         task.add_done_callback(self._took_over)

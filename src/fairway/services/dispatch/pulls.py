@@ -98,7 +98,7 @@ class Pulls:
                 self._dispatcher.lost(gone)
             raise
         for lease in leases:
-            lease.session.note_in(shard, term)
+            lease.session.noted()
         there = [lease for lease in leases if lease.job.id in written]
         lost = self._leases.granted(there, pool, term)
         if lost:
@@ -164,9 +164,9 @@ class Pulls:
         if not leases:
             return set()
         holders = {lease.session for lease in leases}
-        new = [one for one in holders if one.noted_in.get(shard) != term]
+        new = [one for one in holders if not one.is_noted]
         if new:
-            await lease_store.see_sessions(connection, [shard], [one.row for one in new])
+            await lease_store.see_sessions(connection, {shard: term}, [one.row for one in new])
         rows = [self._row(lease) for lease in leases]
         return await lease_store.write_leases(connection, {shard: term}, rows)
 

@@ -19,6 +19,9 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
+from fairway.services.dispatch.opening_group import OpeningGroup
+from fairway.services.dispatch.rate_hand_over import RateHandOver
 from fairway.store import backlog as backlog_store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Database
@@ -38,7 +41,7 @@ STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 class TakeOverPorts(NamedTuple):
     """What it needs done by others, and whom it tells that a shard is open."""
 
-    before_open: Callable[[ShardId], Awaitable[None]]
+    before_open: Callable[[Collection[ShardId]], Awaitable[None]]
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
 
@@ -50,6 +53,8 @@ class TakeOver:
         dispatcher: Dispatcher,
         settings: Settings,
         ports: TakeOverPorts,
+        moves: MoveTimes,
+        rates: RateHandOver,
         *,
         clock: Clock,
     ) -> None:
@@ -57,14 +62,19 @@ class TakeOver:
         self._dispatcher = dispatcher
         self._settings = settings
         self._ports = ports
+        self._moves = moves
+        self._rates = rates
+        self._opening = OpeningGroup(self._before_open)
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
+        self._last_owners: dict[ShardId, str] = {}  # of shards that are taken over
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
         self._counting = asyncio.Lock()  # shards that come together are opened before they count
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
         term = claim.term
+        self._last_owners[shard] = claim.last_owner
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
         for step in (self._restore, *listen, self._open, self._discover):
             if not await self._is_done(step, shard, term):
@@ -74,6 +84,7 @@ class TakeOver:
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
         """As `run`, in degraded mode: nothing is read into windows."""
+        self._last_owners.pop(shard, None)  # long gone
         for step in (self._restore, self._hear_from_all, self._open_for_pulls):
             if not await self._is_done(step, shard, term):
                 return
@@ -105,7 +116,9 @@ class TakeOver:
 
     def _tell_opened(self) -> None:
         shards, self._opened = sorted(self._opened), []
-        log.info("shards owned", shards=shards)
+        took_ms = [self._moves.last_move_ms(shard) for shard in shards]
+        slowest = max(took_ms, key=lambda steps: sum(steps.values()))
+        log.info("shards owned", shards=shards, slowest_ms=slowest)
 
     def _tell_failure(self, step: str, shard: ShardId, error: Exception) -> None:
         """What keeps one shard from being opened most often keeps all of them."""
@@ -145,11 +158,13 @@ class TakeOver:
         if revoked:
             await self._ports.on_revoked(revoked)
         self._dispatcher.leases_restored(shard)
+        self._moves.note(RESTORED, (shard,))
 
     async def _hear_from_workers(self, shard: ShardId) -> None:
         async with self._database.hot() as connection:
             silence = self._settings.lease_seconds_of(SHORT)
-            live = await lease_store.live_sessions(connection, shard, silence)
+            last = self._last_owners.get(shard, "")
+            live = await lease_store.live_sessions(connection, shard, last, silence)
         await self._hear_from(live, self._settings.adoption_seconds)
 
     async def _hear_from_all(self, shard: ShardId) -> None:
@@ -157,19 +172,24 @@ class TakeOver:
         settings = self._settings
         silence = settings.degraded_after_seconds + STAND_IN_SECONDS
         async with self._database.hot() as connection:
-            live = await lease_store.live_sessions(connection, shard, silence)
+            live = await lease_store.live_sessions(connection, shard, "", silence)
         await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
+
+    async def _before_open(self, shards: Collection[ShardId]) -> None:
+        await self._ports.before_open(shards)
+        await self._rates.take_over(shards)
 
     async def _open(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
+        await self._opening.ready(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
+            self._moves.note(OPENED, (shard,))
             self._ports.on_news()  # the next renewal tells others that it is open
 
     async def _open_for_pulls(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
-        await self._ports.before_open(shard)
+        await self._opening.ready(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_for_pulls(shard)
 
@@ -184,6 +204,7 @@ class TakeOver:
                 return  # what another owns is not ours to offer
             self._dispatcher.windows().noticed(heads)
             await pause(0)
+        self._moves.note(DISCOVERED, (shard,))
 
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""

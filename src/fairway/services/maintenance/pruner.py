@@ -153,6 +153,7 @@ class Pruner:
             lambda c: minutes.forget_history(c, "hour", hours_since, ROWS_AT_ONCE),
             lambda c: sights.forget_sights(c),
             lambda c: leadership.forget_servers(c),
+            lambda c: leadership.forget_lost_sessions(c),
             lambda c: alarm_history.forget_alarms(c, hours_since, LINES_KEPT_MAX, ROWS_AT_ONCE),
             lambda c: marks.forget_marks(c, hours_since, MARKS_KEPT_MAX, ROWS_AT_ONCE),
         )

@@ -144,12 +144,10 @@ class LeaseWriter:
         the next owner must know whose leases they are, and which key they end with."""
         found = map(self._dispatcher.session_of, {row.session for row in rows})
         holders = [session for session in found if session is not None]
-        new = [one for one in holders if not one.noted_in.items() >= terms.items()]
-        if new:
-            await store.see_sessions(connection, terms, [session.row for session in new])
+        new = [one for one in holders if not one.is_noted]
+        if new and await store.see_sessions(connection, terms, [one.row for one in new]):
             for session in new:
-                for shard, term in terms.items():
-                    session.note_in(shard, term)
+                session.noted()
         written = await store.write_leases(connection, terms, rows)
         if len(written) < len(rows) and (lost := await shard_terms.lost_of(connection, terms)):
             raise ShardsLost(lost)

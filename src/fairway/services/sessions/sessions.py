@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairway.core.errors import Forbidden
 from fairway.core.failure.retry import Decision
 from fairway.core.fair_share.fairness import Running
-from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
 from fairway.core.run.follow_ups import Children
@@ -85,13 +85,13 @@ class Session:
         "in_use",
         "is_claimed",
         "is_closed",
+        "is_noted",
         "key",
         "labels",
         "leases",
         "leases_max",
         "limits",
         "missed_since_us",
-        "noted_in",
         "only_tenants",
         "opener",
         "outbox",
@@ -117,8 +117,7 @@ class Session:
         self.key = key
         self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
         self.opener = ""  # the id of the API key that opened it: no other may speak for it
-        # shard → term in which it was written down whose it is
-        self.noted_in: dict[ShardId, Term] = {}
+        self.is_noted = False  # the store has it from this server, and whose it is
         self.refusal: Forbidden | None = None  # why that key opens nothing any more
         self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
@@ -306,9 +305,9 @@ class Session:
         lease.delivered = False
         self.outbox.append(lease)
 
-    def note_in(self, shard: ShardId, term: Term) -> None:
-        """The store knows whose it is, for as long as the shard is owned under this term."""
-        self.noted_in[shard] = term
+    def noted(self) -> None:
+        """The store knows that this server hears it, and whose it is."""
+        self.is_noted = True
 
     def no_longer_recording(self, numbers: Iterable[int]) -> None:
         """Reports that were on their way to disk are there, or given up."""

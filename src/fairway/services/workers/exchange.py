@@ -341,8 +341,8 @@ class Exchange:
                 session.acknowledge([report.n])
                 return False
             is_over = standing_of(stored, report.epoch, report.token, term) is LeaseStanding.OVER
-            is_granted_anew = self._dispatcher.lease_on(report.job) is not None
-            if not (is_over or is_granted_anew or self._is_aside(report.job)):
+            granted = self._dispatcher.lease_on(report.job) or report  # found again meanwhile
+            if not (is_over or granted.epoch != report.epoch or self._is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
         session.refuse([report.n])
         self._metrics.fenced.inc()

@@ -2,13 +2,13 @@
 
 The database's clock decides how long a session has been silent; each pool says how long is too
 long. A rescued job is granted again at once: the loss costs a delivery, never an attempt. A session
-is written down a few times a lease, not with every call: idle workers of the long pool cost next to
-nothing.
+is one row, however many shards this server owns, and is written down a few times a lease, not with
+every call: idle workers of the long pool cost next to nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fairway.core.ids import PoolId, ShardId, Term
 from fairway.core.run.lease import may_judge_silence
@@ -49,14 +49,10 @@ class Rescuer:
 
     async def run_once(self, now_us: int) -> float:
         heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
-        rows = [session.row for session in heard]
-        is_restoring = self._dispatcher.is_restoring()  # who holds what is not known everywhere yet
-        shards = self._dispatcher.restored_shards()
-        if shards:
-            await self._look(shards, rows, now_us)
-        await self._end_gone(now_us)
-        if not is_restoring:  # else they are still to be written down there
+        if terms := self._terms():
+            await self._look(terms, [session.row for session in heard], now_us)
             self._noted_us.update((session.key, now_us) for session in heard)
+        await self._end_gone(now_us)
         self._noted_us = {
             key: noted
             for key, noted in self._noted_us.items()
@@ -64,23 +60,24 @@ class Rescuer:
         }
         return self.rest_seconds
 
+    def _terms(self) -> dict[ShardId, Term]:
+        """By which the store knows us: any will do."""
+        some = self._database.batches_of(self._dispatcher.terms())
+        return {shard: self._dispatcher.terms()[shard] for shard in some[0]} if some else {}
+
     async def _look(
-        self, shards: Sequence[ShardId], heard: Sequence[store.SessionRow], now_us: int
+        self, terms: Mapping[ShardId, Term], heard: Sequence[store.SessionRow], now_us: int
     ) -> None:
-        """Write down who was heard, then give up who was not: on each shard for itself."""
-        silent: dict[ShardId, dict[str, float]] = {}
-        for some in self._database.batches_of(shards):
+        """Write down who was heard, then give up who was not."""
+        async with self._database.hot() as connection:
+            if heard:
+                await store.see_sessions(connection, terms, heard)
+            silent = await store.silent_sessions(connection, terms, self._shortest)
+        restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
+        listened = {shard for shard in restored if self._has_listened(shard, now_us)}
+        if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):
             async with self._database.hot() as connection:
-                if heard:
-                    await store.see_sessions(connection, some, heard)
-                silent |= await store.silent_sessions(connection, some, self._shortest)
-        listened = [shard for shard in shards if self._has_listened(shard, now_us)]
-        for shard in listened:
-            if not (keys := silent.get(shard)):
-                continue
-            if forgotten := await self._give_up_all(keys, now_us):
-                async with self._database.hot() as connection:
-                    await store.forget_sessions(connection, shard, forgotten)
+                await store.forget_sessions(connection, terms, gone)
 
     def _has_listened(self, shard: ShardId, now_us: int) -> bool:
         """Whether its workers had time to speak to us since it came here."""
@@ -114,12 +111,14 @@ class Rescuer:
         finally:
             self._dispatcher.recount()
 
-    async def _give_up_all(self, silent: dict[str, float], now_us: int) -> list[str]:
+    async def _give_up_all(
+        self, silent: Mapping[str, float], listened: Collection[ShardId], now_us: int
+    ) -> list[str]:
         """Answers those of which nothing is left. Many may fall silent together: in parts."""
         work, gone = WorkInParts(), []
         try:
             for key, seconds in silent.items():
-                if await self._give_up(key, seconds, now_us):
+                if await self._give_up(key, seconds, listened, now_us):
                     gone.append(key)
                 await work.let_others()
         finally:
@@ -127,7 +126,9 @@ class Rescuer:
         is_back = self._dispatcher.session_of
         return [key for key in gone if is_back(key) is None]
 
-    async def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
+    async def _give_up(
+        self, key: str, silent_seconds: float, listened: Collection[ShardId], now_us: int
+    ) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
         session = self._dispatcher.session_of(key)
         if session is None:
@@ -140,7 +141,7 @@ class Rescuer:
         lost = [
             lease
             for lease in session.leases.values()
-            if silent_seconds >= self._lease_seconds(lease.job.pool)
+            if lease.shard in listened and silent_seconds >= self._lease_seconds(lease.job.pool)
         ]
         if lost:
             await self._lose(session, lost)

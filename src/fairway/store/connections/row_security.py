@@ -80,12 +80,14 @@ TABLES = tuple(
             "marks",
             "migrations",
             "outbox",
+            "rate_windows",
             "servers",
             "sessions",
             "sign_ins",
             "sql_logins",
             "unique_jobs",
             "usage_log",
+            "worker_sessions",
         )
     )
 )

@@ -1,5 +1,8 @@
 -- name: read_debts
-SELECT pool, tenant, debt_us FROM fair_share WHERE shard = :shard
+-- Of each of these shards, in the order in which they are given.
+SELECT owed.pool, owed.tenant, owed.debt_us
+FROM unnest(:shards::int[]) AS place (shard)
+CROSS JOIN LATERAL (SELECT * FROM fair_share WHERE shard = place.shard OFFSET 0) AS owed
 
 -- name: write_debts
 -- Only the owner's word counts: the term is checked in the statement.

@@ -7,7 +7,7 @@
 -- degraded mode: who stands in gives way to an owner at once, however long its term would last.
 -- Whoever passes calls on to the owner hears of the new one.
 WITH free AS MATERIALIZED (
-    SELECT shard, expires_at = '-infinity' AS was_handed_over FROM shards
+    SELECT shard, expires_at = '-infinity' AS was_handed_over, owner AS last_owner FROM shards
     WHERE (expires_at < now() OR degraded_term = term
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
       AND (:wanted::int[] IS NULL OR shard = ANY(:wanted::int[]))
@@ -16,9 +16,9 @@ WITH free AS MATERIALIZED (
     UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
     FROM free WHERE shards.shard = free.shard
-    RETURNING shards.shard, shards.term, free.was_handed_over
+    RETURNING shards.shard, shards.term, free.was_handed_over, free.last_owner
 )
-SELECT shard, term, was_handed_over, pg_notify(:channel, '') FROM taken
+SELECT shard, term, was_handed_over, last_owner, pg_notify(:channel, '') FROM taken
 
 -- name: unowned_shards
 -- Those whose owner is gone, or for whom somebody stands in.
@@ -89,6 +89,17 @@ DELETE FROM servers WHERE name = :name
 -- name: forget_servers
 DELETE FROM servers WHERE expires_at < now() - :kept::interval
 
+-- name: forget_lost_sessions
+-- Upkeep: what servers left behind that are gone, or do not own any more; whoever took over has rows of its own.
+WITH by_server AS (
+    DELETE FROM worker_sessions WHERE seen_at < now() - :kept::interval
+    RETURNING 1
+), by_shard AS (
+    DELETE FROM sessions WHERE seen_at < now() - :kept::interval
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM by_server) + (SELECT count(*) FROM by_shard) AS gone
+
 -- name: read_shards
 SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
        expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open
@@ -121,6 +132,18 @@ SELECT held.shard, gone.shard IS NOT NULL AS is_gone,
        CASE WHEN gone.shard IS NOT NULL THEN pg_notify(:channel, '')::text END AS told
 FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
 LEFT JOIN gone ON gone.shard = held.shard
+
+-- name: write_rates
+-- What the next owner of each shard is to know; only the owner's word counts.
+INSERT INTO rate_windows AS known (shard, term, saved_at, windows)
+SELECT saved.shard, saved.term, now(), saved.windows
+FROM unnest(:shards::int[], :terms::bigint[], :windows::bytea[]) AS saved (shard, term, windows)
+WHERE EXISTS (SELECT FROM shards WHERE shards.shard = saved.shard AND shards.term = saved.term FOR KEY SHARE)
+ON CONFLICT (shard) DO UPDATE SET term = excluded.term, saved_at = excluded.saved_at, windows = excluded.windows
+
+-- name: read_rates
+SELECT shard, term, windows, (extract(epoch FROM now() - saved_at) * 1000000)::bigint AS ago_us
+FROM rate_windows WHERE shard = ANY(:shards::int[])
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()

@@ -30,40 +30,67 @@ FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
 ORDER BY id LIMIT :limit
 
 -- name: see_sessions
--- One narrow row a worker and shard, not one a job. Who does not know whose a session is leaves that as it was.
--- Shard by shard, in the order in which they are given.
-INSERT INTO sessions AS known (shard, session, worker, seen_at, tenant, opener)
-SELECT place.shard, beat.session, beat.worker, now(), beat.tenant, beat.opener
-FROM unnest(:shards::int[]) AS place (shard)
-CROSS JOIN LATERAL (
-    SELECT * FROM unnest(:sessions::uuid[], :workers::text[], :tenants::int[], :openers::text[]) OFFSET 0
-) AS beat (session, worker, tenant, opener)
-ON CONFLICT (shard, session) DO UPDATE SET seen_at = excluded.seen_at,
-    tenant = CASE WHEN excluded.opener IS NULL THEN known.tenant ELSE excluded.tenant END,
-    opener = coalesce(excluded.opener, known.opener)
+-- One narrow row a worker and server, not one a job or a shard. The server is whoever owns one of these shards
+-- under its term: one that owns none of them any more writes nothing. Answers how many rows were written.
+-- Who does not know whose a session is leaves that as it was.
+WITH here AS MATERIALIZED (
+    SELECT DISTINCT shards.owner FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+    JOIN shards ON shards.shard = owned.shard AND shards.term = owned.term
+), seen AS (
+    INSERT INTO worker_sessions AS known (server, session, worker, seen_at, tenant, opener)
+    SELECT here.owner, beat.session, beat.worker, now(), beat.tenant, beat.opener
+    FROM here CROSS JOIN unnest(:sessions::uuid[], :workers::text[], :tenants::int[], :openers::text[])
+         AS beat (session, worker, tenant, opener)
+    ON CONFLICT (server, session) DO UPDATE SET seen_at = excluded.seen_at,
+        tenant = CASE WHEN excluded.opener IS NULL THEN known.tenant ELSE excluded.tenant END,
+        opener = coalesce(excluded.opener, known.opener)
+    RETURNING 1
+)
+SELECT count(*) FROM seen
 
 -- name: whose_sessions
--- Who opened these sessions, of those of which it is known, and whether that key is valid still.
-SELECT replace(session::text, '-', '') AS session, worker, tenant, opener,
-       coalesce((SELECT revoked_at IS NOT NULL OR expires_at <= now() FROM api_keys WHERE id = opener), false) AS is_revoked
-FROM sessions
-WHERE shard = :shard AND session = ANY(:sessions::uuid[]) AND opener IS NOT NULL
+-- Who opened these sessions, by the newest word of any server, and whether that key is valid still. Of a shard
+-- that a server of the build before owned, what it wrote.
+SELECT DISTINCT ON (found.session) replace(found.session::text, '-', '') AS session, found.worker, found.tenant, found.opener,
+       coalesce((SELECT revoked_at IS NOT NULL OR expires_at <= now() FROM api_keys WHERE id = found.opener), false) AS is_revoked
+FROM (
+    SELECT session, worker, tenant, opener, seen_at FROM worker_sessions
+    WHERE session = ANY(:sessions::uuid[]) AND opener IS NOT NULL
+    UNION ALL
+    SELECT session, worker, tenant, opener, seen_at FROM sessions
+    WHERE shard = :shard AND session = ANY(:sessions::uuid[]) AND opener IS NOT NULL
+) AS found
+ORDER BY found.session, found.seen_at DESC
 
 -- name: silent_sessions
--- How long each session has been silent, by the database's clock, in each of these shards.
-SELECT found.shard, replace(found.session::text, '-', '') AS session,
-       extract(epoch FROM now() - found.seen_at)::float8 AS silent_seconds
-FROM unnest(:shards::int[]) AS place (shard)
-CROSS JOIN LATERAL (
-    SELECT * FROM sessions WHERE shard = place.shard AND seen_at < now() - :silence::interval OFFSET 0
-) AS found
+-- How long each session that this server heard has been silent, by the database's clock.
+SELECT replace(session::text, '-', '') AS session, extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
+FROM worker_sessions
+WHERE server = ANY (ARRAY(
+          SELECT shards.owner FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          JOIN shards ON shards.shard = owned.shard AND shards.term = owned.term LIMIT 1))
+  AND seen_at < now() - :silence::interval
 
 -- name: live_sessions
-SELECT replace(session::text, '-', '') AS session FROM sessions
-WHERE shard = :shard AND seen_at >= now() - :silence::interval
+-- Whom the shard's last owner heard a moment ago, and those whose servers are gone: the last owner may have died
+-- before it heard the workers of the one before it.
+SELECT DISTINCT replace(found.session::text, '-', '') AS session
+FROM (
+    SELECT session FROM worker_sessions
+    WHERE seen_at >= now() - :silence::interval
+      AND (server = :last_owner
+           OR NOT EXISTS (SELECT FROM servers WHERE servers.name = worker_sessions.server AND servers.expires_at >= now()))
+    UNION ALL
+    SELECT session FROM sessions WHERE shard = :shard AND seen_at >= now() - :silence::interval
+) AS found
 
 -- name: forget_sessions
-DELETE FROM sessions WHERE shard = :shard AND session = ANY(:sessions::uuid[])
+-- Of this server's rows.
+DELETE FROM worker_sessions
+WHERE server = ANY (ARRAY(
+          SELECT shards.owner FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+          JOIN shards ON shards.shard = owned.shard AND shards.term = owned.term LIMIT 1))
+  AND session = ANY(:sessions::uuid[])
 
 -- name: read_held
 -- What the store knows of leases that workers say they hold, or that must be sent again (with their

@@ -206,20 +206,21 @@ class Owners:
             self._serve(shards)
 
     def _serve(self, shards: dict[str, list[int]]) -> None:
-        """These are the owners from now on; each hears anew what it is to know."""
+        """These are the owners from now on; whoever owns more than before hears what is held."""
         known = {one.url: one for one in self.all if one.url}
         # Of one that had all slots nobody knows yet how many it has given out.
         kept = [known.get(url) or self._with(url, is_known=bool(known)) for url in sorted(shards)]
         for gone in self.all:
             if gone not in kept:
                 self._end(gone)
-        self.all, self._shards = kept, shards
+        before, self.all, self._shards = self._shards, kept, shards
         self._named = list(dict.fromkeys([*shards, *self._named]))[:NAMED_MAX]
         by_shard = {shard: one.part for one in kept for shard in shards[one.url]}
         self._ledger.divide(by_shard, kept[0].part)  # whoever owns the rest next is told again
         log.info("serving owners", owners=sorted(shards), shards=sum(map(len, shards.values())))
         for one in kept:
-            one.greet_again()
+            if not set(shards[one.url]) <= set(before.get(one.url, ())):
+                one.greet_again()
             if one not in self._tasks:
                 self._begin(one)
 
