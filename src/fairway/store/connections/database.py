@@ -9,6 +9,7 @@ waits without end (`connection_cache.py`). As whom each asks is in `row_security
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -139,6 +140,7 @@ class Database:
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
+        await asyncio.gather(hosts.look_at_all(), owners.look_at_all())
         as_server = {"role": SERVER} if row_security else {}
         as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
         pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
