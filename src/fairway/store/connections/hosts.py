@@ -55,7 +55,7 @@ class Hosts:
         self.count = count_of(dsn)
         is_open = self.count > 1 and "target_session_attrs=" not in dsn
         self.options = {"target_session_attrs": "read-write"} if is_open else {}
-        self._timeline = 0  # the newest that was met
+        self.timeline = 0  # the newest that was met; 0 of a single host: nobody asked
 
     async def connect(self, **options: Any) -> Any:
         """One try; who comes next begins with another host if this one fails or is given up."""
@@ -80,7 +80,7 @@ class Hosts:
         while len(orders) < self.count:
             orders.append(turned(orders[-1]))
         looks = (_timeline_at(dsn, self.options) for dsn in orders)
-        self._timeline = max(self._timeline, *await asyncio.gather(*looks))
+        self.timeline = max(self.timeline, *await asyncio.gather(*looks))
 
     async def _refuse_old_history(self, connection: Any, seconds: float | None) -> None:
         try:
@@ -91,13 +91,13 @@ class Hosts:
         except BaseException:
             connection.terminate()
             raise
-        if 0 < timeline < self._timeline:
+        if 0 < timeline < self.timeline:
             connection.terminate()
             raise OldHistory(
                 f"a host of {host_of(self.dsn)} is a primary from before a promotion"
-                f" (timeline {timeline}, the newest is {self._timeline}): stop it"
+                f" (timeline {timeline}, the newest is {self.timeline}): stop it"
             )
-        self._timeline = max(self._timeline, timeline)
+        self.timeline = max(self.timeline, timeline)
 
     async def connect_any(self, **options: Any) -> Any:
         """As many tries as there are hosts: for those that would not try again soon."""
