@@ -51,14 +51,15 @@ class Node:
     async def run(self, words: str, environment: Mapping[str, str]) -> str:
         """As the account of PostgreSQL; the port is the machine's, not the configuration's."""
         given = {**environment, "PGPORT": str(self.port), "LC_ALL": "C.UTF-8"}
-        program = await asyncio.create_subprocess_exec(
-            "sh", "-e", "-c", words, cwd="/", env=given, stdin=subprocess.DEVNULL,
-            stdout=(log := (self.folder.parent / f"{self.port}.said").open("a+")), stderr=log,
-            start_new_session=True, **self._account.process_options(),
-        )  # fmt: skip
-        code = await asyncio.wait_for(program.wait(), 90)
-        said = Path(log.name).read_text()
-        log.close()
+        log = self.folder.parent / f"{self.port}.said"
+        with log.open("ab") as file:  # a pipe would be held open by the server that is started
+            program = await asyncio.create_subprocess_exec(
+                "sh", "-e", "-c", words, cwd="/", env=given, stdin=subprocess.DEVNULL,
+                stdout=file, stderr=file, start_new_session=True,
+                **self._account.process_options(),
+            )  # fmt: skip
+            code = await asyncio.wait_for(program.wait(), 90)
+        said = await asyncio.to_thread(log.read_text)
         assert code == 0, f"{words}\n{said[-3000:]}"
         return said
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.house import House
-from tests.postgres import connected, open_room
 from tests.acceptance.processes import send
 from tests.acceptance.regions.pair import Node, Pair
+from tests.postgres import connected, open_room
 
 from fairway.store.connections.hosts import TIMELINE, Hosts
 from fairway.store.schema.migrate import migrate_at
@@ -68,8 +68,8 @@ async def test_a_standby_is_promoted_under_load(
         await house.close()
     first = min(at for at in load.accepted_at if at > promoted_at) - promoted_at
     figures["a standby promoted under load"] = (
-        f"{promoted_at - killed_at:.1f} s from kill to promoted, first accepted {first:.1f} s later;"
-        f" {before} acknowledged before, {verdict.jobs} in all, 0 lost,"
+        f"{promoted_at - killed_at:.1f} s from kill to promoted, first accepted {first:.1f} s"
+        f" later; {before} acknowledged before, {verdict.jobs} in all, 0 lost,"
         f" {verdict.ran_twice} ran twice; {dict(load.answers)}"
     )
 
