@@ -34,9 +34,11 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 class House:
     """One running server: its address, its operator's key, and what is inside."""
 
-    def __init__(self, dsn: str, **settings: Any) -> None:
+    def __init__(
+        self, dsn: str, *, listener: socket.socket | None = None, **settings: Any
+    ) -> None:
         self.dsn = dsn
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listener or socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._room = tempfile.TemporaryDirectory()  # its own, as of a server on its own machine
@@ -143,8 +145,11 @@ async def _until_owned(platform: Platform) -> None:
 
 
 @contextmanager
-def open_house(dsn: str, **settings: Any) -> Iterator[House]:
-    house = House(dsn, **settings)
+def open_house(
+    dsn: str, *, listener: socket.socket | None = None, **settings: Any
+) -> Iterator[House]:
+    """`listener`: where others know it will be."""
+    house = House(dsn, listener=listener, **settings)
     house.open()
     try:
         yield house

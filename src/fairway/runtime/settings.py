@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
-from fairway.core.regions.region_map import wrong_regions
+from fairway.core.regions.region_map import region_map, wrong_regions
 from fairway.core.server_processes import PROCESSES_MAX
 from fairway.core.webhooks.addresses import parsed_networks
 
@@ -270,6 +270,12 @@ class Settings:
     def programs_url(self) -> str:
         """For those who are no server."""
         return self.public_url or self.url
+
+    @property
+    def region_number(self) -> int:
+        """In ids of jobs; 0: there are no regions."""
+        regions = region_map(self.region, self.regions)
+        return 0 if regions is None else regions.number
 
     def check(self) -> list[str]:
         """What is wrong, each as a sentence that says what to do."""

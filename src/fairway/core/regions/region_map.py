@@ -54,7 +54,9 @@ def parsed_regions(text: str) -> dict[str, Region]:
         name, _, addresses = part.partition("=")
         urls = tuple(one.strip().rstrip("/") for one in addresses.split(",") if one.strip())
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name[:40]!r} is no name of a region: small letters, digits, hyphens")
+            raise ValueError(
+                f"{name[:40]!r} is no name of a region: small letters, digits, hyphens"
+            )
         if name in found:
             raise ValueError(f"{name} is named twice")
         if not urls or not all(_is_address(url) for url in urls):

@@ -48,8 +48,11 @@ JOIN job_types ON job_types.id = gone.type
 JOIN pools ON pools.number = gone.pool
 ON CONFLICT (shard, tenant, id) DO UPDATE SET body = excluded.body, offered_to = NULL, told = NULL
 
--- name: has_schedules
-SELECT true AS has FROM schedules WHERE shard = :shard AND tenant = :tenant LIMIT 1
+-- name: tenants_with_rows
+-- Those of these that have anything here that could be handed over, whether or not it has ended.
+SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
+WHERE EXISTS (SELECT FROM jobs WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM schedules WHERE schedules.shard = :shard AND schedules.tenant = asked.tenant)
 
 -- name: shards_with_held
 SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL

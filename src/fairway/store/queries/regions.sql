@@ -105,7 +105,8 @@ RETURNING name
 UPDATE tenants SET updated_at = now() WHERE tier = ANY(:names::text[])
 
 -- name: store_tenants
--- Under the directory's numbers; a row that says the same is left alone, and nobody re-reads it.
+-- Under the directory's numbers; a row that says the same is left alone, and nobody re-reads it. Whether a tenant hears of
+-- its jobs is its home's affair.
 INSERT INTO tenants AS held (id, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved, job_events, state,
                              reason, cancels_running, state_since, created_at)
 SELECT new.id, new.name, new.tier, new.weight, new.depth_limit, new.cap, new.rate_per_second, new.burst, new.reserved,
@@ -115,13 +116,13 @@ WHERE NOT EXISTS (SELECT FROM tenants AS other WHERE (other.id = new.id) <> (oth
 ON CONFLICT (id) DO UPDATE SET
     tier = excluded.tier, weight = excluded.weight, depth_limit = excluded.depth_limit, cap = excluded.cap,
     rate_per_second = excluded.rate_per_second, burst = excluded.burst, reserved = excluded.reserved,
-    job_events = excluded.job_events, state = excluded.state, reason = excluded.reason,
+    state = excluded.state, reason = excluded.reason,
     cancels_running = excluded.cancels_running, state_since = excluded.state_since, updated_at = now()
-WHERE (held.tier, held.weight, held.depth_limit, held.cap, held.rate_per_second, held.burst, held.reserved, held.job_events,
+WHERE (held.tier, held.weight, held.depth_limit, held.cap, held.rate_per_second, held.burst, held.reserved,
        held.state, held.reason, held.cancels_running, held.state_since)
       IS DISTINCT FROM
       (excluded.tier, excluded.weight, excluded.depth_limit, excluded.cap, excluded.rate_per_second, excluded.burst,
-       excluded.reserved, excluded.job_events, excluded.state, excluded.reason, excluded.cancels_running, excluded.state_since)
+       excluded.reserved, excluded.state, excluded.reason, excluded.cancels_running, excluded.state_since)
 
 -- name: count_conflicts
 -- Tenants of the directory whose number or name is another's in this store.

@@ -16,11 +16,9 @@ from fairway.core.object_storage.reference import MARK
 from fairway.store.connections.database import (
     Connection,
     execute,
-    fetch,
     fetch_as,
     fetch_row,
     fetch_values,
-    is_found,
 )
 from fairway.store.sql import load
 
@@ -92,8 +90,11 @@ async def hold_schedules(
     return await execute(connection, _SQL["hold_schedules"], **asked)
 
 
-async def has_schedules(connection: Connection, shard: ShardId, tenant: TenantId) -> bool:
-    return await is_found(connection, _SQL["has_schedules"], shard=shard, tenant=tenant)
+async def tenants_with_rows(
+    connection: Connection, shard: ShardId, tenants: Sequence[TenantId]
+) -> set[TenantId]:
+    asked = {"shard": shard, "tenants": tenants}
+    return set(await fetch_values(connection, _SQL["tenants_with_rows"], **asked))
 
 
 async def shards_with_held(connection: Connection, shards: Sequence[ShardId]) -> list[ShardId]:

@@ -36,7 +36,10 @@ class RegionList(Struct, kw_only=True):
     ]
     held: Annotated[int, doc("Jobs that wait here to be handed over to their homes.")]
     held_in_doubt: Annotated[
-        int, doc("Of those, sent to a region that gave no answer: only it can tell whether it has them.")
+        int,
+        doc(
+            "Of those, sent to a region that gave no answer: only it can tell whether it has them."
+        ),
     ]
     regions: Annotated[list[RegionView], doc("Every region, in the order of the settings.")]
 

@@ -1,0 +1,128 @@
+"""All that a server does because there are several regions, joined; where there are none, nothing.
+
+Composition, and the few questions that the edges ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fairway.core.ids import JobId, TenantId
+from fairway.core.regions.region_map import RegionMap, region_map, region_number_of
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import Step
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Metrics
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.watchers import Watchers
+from fairway.services.regions.acts import RegionActs
+from fairway.services.regions.hand_over import HandOver
+from fairway.services.regions.held import HeldJobs
+from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.moved_rows import MovedRows
+from fairway.services.regions.moving import Moving
+from fairway.services.regions.peer_calls import RegionPeers
+from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.services.regions.watch import RegionWatch
+from fairway.services.registry.audit_log import AuditLog
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.restraints.holds import HoldRegistry
+from fairway.services.submit.hints import Hints
+from fairway.store.connections.database import Database
+from fairway.store.registry.tenants import Cluster
+
+
+class RegionPorts(NamedTuple):
+    """What of a server regions lean on."""
+
+    dispatcher: Dispatcher
+    directory: Directory
+    holds: HoldRegistry
+    watchers: Watchers
+    hints: Hints
+    audit_log: AuditLog
+    on_scheduled: Callable[[], None]
+
+
+class Regions:
+    """Made only where `FAIRWAY_REGION` is set."""
+
+    def __init__(
+        self,
+        database: Database,
+        regions: RegionMap,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Clock,
+        ports: RegionPorts,
+        *,
+        shard_count: int,
+    ) -> None:
+        self.map = regions
+        self.metrics = RegionMetrics(metrics.registry)
+        self.peers = RegionPeers(regions, settings.region_secret)
+        self.secret = settings.region_secret.encode()
+        dispatcher = ports.dispatcher
+        self.homes = HomeTable(regions, ports.directory, ports.holds)
+        known = database, regions, self.peers, self.homes, self.metrics, clock
+        self.watch = RegionWatch(*known, shard_count=shard_count)
+        kept = settings.held_jobs_max, settings.retention_days
+        self.held = HeldJobs(database, self.metrics, *kept)
+        self.acts = RegionActs(
+            database,
+            ports.directory,
+            regions,
+            self.homes,
+            self.peers,
+            self.watch,
+            ports.audit_log,
+            shard_count=shard_count,
+        )
+        self.moved_rows = MovedRows(
+            database, ports.directory, dispatcher, ports.hints, ports.on_scheduled
+        )
+        self._moving = Moving(
+            database, dispatcher, ports.watchers, self.homes, shard_count=shard_count
+        )
+        self._hand_over = HandOver(database, dispatcher, self.homes, self.peers, self.metrics)
+
+    def steps(self, own: Step) -> dict[str, Step]:
+        """The loops; `own` is the one that owns shards, which waits for the present homes."""
+        return {
+            "ownership": self.watch.guarded(own),
+            "regions": self.watch.run_once,
+            "held jobs": self.held.count,
+            "moving": self._moving.run_once,
+            "hand over": self._hand_over.run_once,
+        }
+
+    def close(self) -> None:
+        self.peers.close()
+
+    def elsewhere(self, tenant: TenantId) -> str | None:
+        """The tenant's home, if that is another region."""
+        home = self.homes.home_of(tenant)
+        return None if home == self.map.here else home
+
+    def may_have(self, tenant: TenantId, job: JobId) -> list[str]:
+        """Where a job may be, most likely first: the home, where it was accepted, the others."""
+        named = self.map.named(region_number_of(job))
+        likely = [self.homes.home_of(tenant), *([named] if named else []), *self.map.regions]
+        return list(dict.fromkeys(likely))
+
+
+def joined_regions(
+    database: Database,
+    cluster: Cluster,
+    settings: Settings,
+    metrics: Metrics,
+    clock: Clock,
+    ports: RegionPorts,
+) -> Regions | None:
+    """None: there are no regions."""
+    regions = region_map(settings.region, settings.regions)
+    if regions is None:
+        return None
+    shards = cluster.shard_count
+    return Regions(database, regions, settings, metrics, clock, ports, shard_count=shards)
