@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.acceptance.load import Load
@@ -43,7 +44,7 @@ def producer(key: str, *regions: Region) -> App:
     app = App("producer", url=url, api_key=key, patience="20s")
 
     @app.job(name="nap", pool="short")
-    async def nap(seconds: float = 0.0) -> dict[str, object]:
+    async def nap(seconds: float = 0.0) -> dict[str, Any]:
         return {}  # it runs elsewhere
 
     return app
