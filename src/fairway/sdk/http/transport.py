@@ -37,6 +37,8 @@ UPLOAD_SECONDS = 300.0
 NOT_NOW = frozenset({429, 502, 503, 504})
 ELSEWHERE = NOT_NOW - {429}  # another server may do; a limit is the same at every one
 
+HOME_ELSEWHERE = "HOME_ELSEWHERE"  # a region says so of what it does not pass on, such as a stream
+
 
 class Question(NamedTuple):
     """One request, harmless when it arrives twice."""
@@ -144,6 +146,11 @@ class Transport:
             if not_now.is_elsewhere:
                 self.addresses.leave(url)
             raise
+        except Conflict as error:
+            if error.code != HOME_ELSEWHERE or len(self.addresses.all) < 2:
+                raise
+            self.addresses.leave(url)
+            raise NotNow(error, is_elsewhere=True) from error
 
     async def put(self, url: str, content: bytes) -> None:
         """To an address of its own, without our key; FairwayError when it is not taken.
