@@ -98,12 +98,14 @@ class RegionGate:
         if caller is None:
             return None
         region = self._answering(scope, endpoint, caller)
-        return None if region is None else await self.reply_of(request, region)
-
-    async def reply_of(self, request: Request, region: str) -> Response:
-        scope, bytes_max = request.scope, self._platform.settings.body_bytes_max
+        if region is None:
+            return None
+        bytes_max = self._platform.settings.body_bytes_max
         body = await read_body(scope, request.receive, bytes_max)
-        reply = await self._ask(region, scope, body)
+        return await self.reply_of(request, region, body)
+
+    async def reply_of(self, request: Request, region: str, body: bytes) -> Response:
+        reply = await self._ask(region, request.scope, body)
         return Response(reply.body, reply.status, headers=_back(reply))
 
     # -- where to ----------------------------------------------------------------------------

@@ -29,7 +29,10 @@ from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.submit.hints import Hints
+from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
+from fairway.store.regions import regions as store
+from fairway.store.regions.regions import RegionRow
 from fairway.store.registry.tenants import Cluster
 
 
@@ -43,6 +46,30 @@ class RegionPorts(NamedTuple):
     hints: Hints
     audit_log: AuditLog
     on_scheduled: Callable[[], None]
+
+
+class OneRegion(NamedTuple):
+    name: str
+    urls: list[str]
+    is_here: bool
+    is_directory: bool
+    is_reachable: bool
+    latency_ms: float | None
+    tenants: int
+    directory_term: int | None
+
+
+class RegionStanding(NamedTuple):
+    """How things stand, as one region sees them."""
+
+    here: str
+    directory: str
+    directory_term: int
+    lag_seconds: float
+    conflicts: int
+    held: int
+    held_in_doubt: int
+    regions: list[OneRegion]
 
 
 class Regions:
@@ -60,6 +87,7 @@ class Regions:
         shard_count: int,
     ) -> None:
         self.map = regions
+        self._database = database
         self.metrics = RegionMetrics(metrics.registry)
         self.peers = RegionPeers(regions, settings.region_secret)
         self.secret = settings.region_secret.encode()
@@ -104,6 +132,30 @@ class Regions:
         """The tenant's home, if that is another region."""
         home = self.homes.home_of(tenant)
         return None if home == self.map.here else home
+
+    async def standing(self) -> RegionStanding:
+        async with told_if_away, self._database.people() as connection:
+            row = await store.read_region(connection)
+            tenants = await store.count_homes(connection, row.directory)
+        seen = [self._seen(name, row, tenants.get(name, 0)) for name in self.map.regions]
+        held, in_doubt, lag_seconds = self.held.jobs, self.held.in_doubt, self.watch.lag_seconds()
+        known = row.directory, row.directory_term, lag_seconds, row.conflicts
+        return RegionStanding(self.map.here, *known, held, in_doubt, seen)
+
+    def _seen(self, name: str, row: RegionRow, tenants: int) -> OneRegion:
+        is_here, latency_ms = name == self.map.here, self.watch.latencies_ms.get(name)
+        state = self.watch.states.get(name)
+        heard = None if state is None else state.directory_term
+        return OneRegion(
+            name=name,
+            urls=list(self.map.regions[name].urls),
+            is_here=is_here,
+            is_directory=name == row.directory,
+            is_reachable=is_here or latency_ms is not None,
+            latency_ms=None if latency_ms is None else round(latency_ms, 3),
+            tenants=tenants,
+            directory_term=row.directory_term if is_here else heard,
+        )
 
     def may_have(self, tenant: TenantId, job: JobId) -> list[str]:
         """Where a job may be, most likely first: the home, where it was accepted, the others."""

@@ -67,9 +67,13 @@ RETURNING directory_term
 -- Homes that were moved together stand above all that was said before.
 UPDATE region_state SET directory_term = directory_term + 1 RETURNING directory_term
 
--- name: above_all_tenants
--- A new directory makes numbers of tenants that nobody has.
-SELECT setval(pg_get_serial_sequence('tenants', 'id'), greatest((SELECT max(id) FROM tenants), 1))
+-- name: tenants_ahead
+-- By how much the numbers of tenants that came from elsewhere are above those that this store would make.
+SELECT greatest(coalesce((SELECT max(id) FROM tenants), 0) - nextval(pg_get_serial_sequence('tenants', 'id')), 0)::int AS ahead
+
+-- name: pass_over
+-- A new directory makes numbers of tenants that nobody has. (To set a sequence is the owner's right, to use it is ours.)
+SELECT count(nextval(pg_get_serial_sequence('tenants', 'id'))) AS passed FROM generate_series(1, :ahead::int)
 
 -- name: changed_tiers
 SELECT coalesce(json_agg(row_to_json(tiers)), '[]')::text AS rows FROM tiers

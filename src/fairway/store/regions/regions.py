@@ -131,7 +131,9 @@ async def fail_back(connection: Connection, region: str, directory_term: int) ->
 
 async def be_directory(connection: Connection, heard: int) -> int:
     """The new directory term, above `heard` and all that this store knows."""
-    await fetch(connection, _SQL["above_all_tenants"])
+    ahead: int = await fetch_value(connection, _SQL["tenants_ahead"])
+    if ahead:
+        await fetch_value(connection, _SQL["pass_over"], ahead=ahead)
     term: int = await fetch_value(connection, _SQL["be_directory"], heard=heard)
     return term
 
