@@ -143,11 +143,8 @@ async def _until_owned(platform: Platform) -> None:
 
 
 @contextmanager
-def open_house(
-    dsn: str, *, listener: socket.socket | None = None, **settings: Any
-) -> Iterator[House]:
-    """`listener`: where others know it will be."""
-    house = House(dsn, listener=listener, **settings)
+def open_house(dsn: str, **settings: Any) -> Iterator[House]:
+    house = House(dsn, **settings)
     house.open()
     try:
         yield house

@@ -29,7 +29,7 @@ from fairway.api.passed_jobs import (
     outcome_of,
 )
 from fairway.api.peers import Peers, cluster_lines
-from fairway.api.regions.region_lines import RegionLines
+from fairway.api.region_lines import RegionLines
 from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_for_tenant

@@ -3,7 +3,7 @@
 Keys are known in every region, so the home looks at the key itself. What a tenant asks goes to its
 home; what operators change of tenants, tiers, keys and homes goes to the directory. Reads of one
 job go where it may be, the likeliest region first. Submissions are not here: they can be held
-(`region_lines.py`). What streams or is very large is refused, with the address to go to.
+(`api/region_lines.py`). What streams or is very large is refused, with the address to go to.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from msgspec import Raw
 from fairway.api.passed_jobs import PassedJobs
 from fairway.core.ids import ids_from, unix_ms_of
 from fairway.core.lifecycle import State
+from fairway.core.regions.held import HeldKind
 from fairway.core.unix_time import from_unix_ms
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.store.regions.held_jobs import HeldKind
 from fairway.wire.messages import JobView
 
 _decode_call = msgspec.msgpack.Decoder(PassedJobs).decode

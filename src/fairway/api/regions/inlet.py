@@ -26,6 +26,7 @@ from fairway.api.passed_jobs import (
 from fairway.api.passing import Passing
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.core.ids import TenantId, shard_for_tenant
+from fairway.core.regions.held import HeldKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.regions.moved_rows import MovedLot, MovedRow
@@ -38,7 +39,6 @@ from fairway.services.regions.peer_calls import (
     STATE_PATH,
 )
 from fairway.services.regions.regions import Regions
-from fairway.store.regions.held_jobs import HeldKind
 
 BODY_BYTES_MAX = 64 << 20
 IDS_MAX = 10_000

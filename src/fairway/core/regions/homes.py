@@ -14,7 +14,7 @@ from typing import NamedTuple
 #: Without a peer's answer for so long, a region that starts goes on with what it knows.
 ALONE_SECONDS = 5.0
 #: A server that did not look for so long was stopped: what it knew may be old.
-STALE_SECONDS = 3.0
+STALE_SECONDS = 5.0
 
 
 class Home(NamedTuple):

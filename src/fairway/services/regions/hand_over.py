@@ -16,6 +16,7 @@ import msgspec
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.regions.hand_over import is_final_refusal, said_of
+from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions.home_table import HomeTable
@@ -29,7 +30,7 @@ from fairway.services.regions.peer_calls import (
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
-from fairway.store.regions.held_jobs import HeldKind, HeldRow
+from fairway.store.regions.held_jobs import HeldRow
 
 log = logger("regions")
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import JobId, TenantId, ids_from, shard_of
+from fairway.core.regions.held import HeldCall
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
-from fairway.store.regions.held_jobs import FoundHeld, HeldCall
+from fairway.store.regions.held_jobs import FoundHeld
 
 TENANT_PART = 4  # of all that may be held, this part is one tenant's at most
 BYTES_MAX_A_JOB = 16 << 10  # on average: bounds what is held in bytes, too

@@ -15,12 +15,12 @@ import msgspec
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.lifecycle import State
+from fairway.core.regions.held import HeldKind
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.hints import Hints
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
-from fairway.store.regions.held_jobs import HeldKind
 from fairway.store.submissions import KeyClaim, claim_keys
 
 

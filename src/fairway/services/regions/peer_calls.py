@@ -6,6 +6,8 @@ hangs costs one caller its time and not all of them. Decides nothing about what 
 
 from __future__ import annotations
 
+import asyncio
+
 from fairway.core.errors import Unavailable
 from fairway.core.regions.region_map import RegionMap
 from fairway.runtime.plain_http import HttpClient, Reply, head_lines
@@ -49,6 +51,28 @@ class RegionPeers:
         if reply.status != 200:
             raise RegionAway(region, is_open=reply.status >= 500)
         return reply.body
+
+    async def ask_any(self, region: str, path: str, seconds: float) -> bytes:
+        """All its servers at once, the first answer counts: one that hangs holds up nobody."""
+        urls = self._map.regions[region].urls
+        calls = [asyncio.create_task(self._ask(url, path, seconds)) for url in urls]
+        try:
+            for call in asyncio.as_completed(calls):
+                answer = await call
+                if answer is not None:
+                    return answer
+        finally:
+            for one in calls:
+                one.cancel()
+        self.away.add(region)
+        raise RegionAway(region, is_open=False)
+
+    async def _ask(self, url: str, path: str, seconds: float) -> bytes | None:
+        try:
+            reply = await self._client(url).call("POST", path, b"{}", seconds, self._lines)
+        except BROKEN:
+            return None
+        return reply.body if reply.status == 200 else None
 
     async def pass_on(
         self,

@@ -164,7 +164,7 @@ class RegionWatch:
     async def _ask_state(self, region: str) -> RegionState | None:
         began_us = self._clock.now_us()
         try:
-            answer = await self._peers.call(region, STATE_PATH, b"{}", STATE_SECONDS_MAX)
+            answer = await self._peers.ask_any(region, STATE_PATH, STATE_SECONDS_MAX)
             state = msgspec.json.decode(answer, type=RegionState)
         except (*BROKEN, msgspec.DecodeError):
             self.latencies_ms.pop(region, None)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from enum import IntEnum
 from typing import NamedTuple
 
 from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.object_storage.reference import MARK
+from fairway.core.regions.held import HeldCall, HeldKind
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -23,24 +23,6 @@ from fairway.store.connections.database import (
 from fairway.store.sql import load
 
 _SQL = load("held_jobs.sql")
-
-
-class HeldKind(IntEnum):
-    SUBMISSION = 0
-    JOB = 1
-    SCHEDULE = 2
-
-
-class HeldCall(NamedTuple):
-    """A call's jobs, as they are sent to the home."""
-
-    shard: ShardId
-    tenant: TenantId
-    id: JobId  # of the first
-    last_id: JobId
-    jobs: int
-    body: bytes
-    offered_to: str | None  # the home that may have it, for no answer came
 
 
 class HeldRow(NamedTuple):

@@ -18,6 +18,7 @@ from fairway.api.passed_jobs import NOT_TAKEN, PassedJobs, decode_reply, encode,
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ids_from, shard_for_tenant
 from fairway.core.job import is_heavy
+from fairway.core.regions.held import HeldCall
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.group_commit import GroupCommit, Sizes
@@ -25,7 +26,6 @@ from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway
 from fairway.services.regions.regions import Regions
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
-from fairway.store.regions.held_jobs import HeldCall
 
 log = logger("regions")
 
