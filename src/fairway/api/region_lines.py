@@ -2,7 +2,8 @@
 
 The jobs get their ids here, so a call that got no answer is held under the same ids: whoever is
 second at the home finds them there. 202 means on disk, in one region or the other. Each region has
-one line, bounded as those to owners are (`api/passing.py`); one that is away is not waited for.
+one line, bounded as those to owners are (`api/passing.py`); one that is away is not waited for. A
+home whose store is away is away: its servers answer, and can take nothing.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class RegionLines:
         first = platform.submissions.ids.make(shard, len(wanted))[0]
         call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
         told = await self._ask(home, call)
-        if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE:
-            told = NoAnswer(is_open=False)
+        if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
+            told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)
         if isinstance(told, NoAnswer):
             await self._hold(home, tenant, call, told)
             counter.labels(home, "held").inc(call.count)

@@ -226,11 +226,21 @@ class RegionGate:
             if held is None:
                 raise
         if held.became is not None:
-            raise NotFound(
-                f"The job turned out to be {held.became}, which has the same Idempotency-Key."
-            )
+            await self._send(send, await self._read_other(scope, tenant, held.became))
+            return
         view = held_view(held, self._platform.directory)
         await send_bytes(send, 200, msgspec.json.encode(view))
+
+    async def _read_other(self, scope: Scope, tenant: TenantId, job: JobId) -> Reply:
+        """The job that this one turned out to be: another with the same Idempotency-Key."""
+        path = f"{scope['path'].rpartition('/')[0]}/{job}"
+        for region in self._regions.may_have(tenant, job):
+            reply = await self._ask(region, {**scope, "path": path}, b"")
+            if reply.status != 404:
+                return reply
+        raise NotFound(
+            f"The job turned out to be {job}, which had the same Idempotency-Key and is gone."
+        )
 
 
 def _back(reply: Reply) -> dict[str, str]:

@@ -76,7 +76,12 @@ class RegionInlet:
         return await self._tell_known(body)
 
     async def _at_home(self, of: TenantId) -> Tenant:
-        """The tenant, if it is at home here; by what was heard within the last seconds."""
+        """The tenant, if it is at home here; by what was heard within the last seconds.
+
+        A home whose store is away says at once that it has nothing: then the jobs are held.
+        """
+        if self._platform.database.is_away:
+            raise Unavailable(code="NOT_HOME")
         is_sure = await self._regions.watch.make_sure()
         tenant = self._platform.directory.tenants.get(of)
         if not is_sure or tenant is None or self._regions.elsewhere(of) is not None:

@@ -2,8 +2,10 @@
 
 They become held ones in the same statement, and are handed over like any others. What runs ends
 here, and if it is to run again it is handed over then. Members of flows stay and end here, and so
-do jobs whose payloads are in this region's object storage. Only the owner of a shard does this,
-after nothing of the tenant was started for a moment: what ended then is on disk.
+do jobs whose payloads are in this region's object storage: they may go on when nothing else runs
+here that might come back to the backlog, as a run does whose worker died with the region. Only the
+owner of a shard does this, after nothing of the tenant was started for a moment: what ended then is
+on disk.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ BUSY_SECONDS = 0.05
 REST_SECONDS = 1.0
 SETTLE_US = 2_000_000  # ends of runs are on disk by then
 AGAIN_US = 60_000_000  # a run that ended since may have put its job back
-WAITING = [State.SCHEDULED.value, State.QUEUED.value]
+RUNS_US = 1_000_000  # until it is looked again whether what runs here has ended
+UNFINISHED = [State.SCHEDULED.value, State.QUEUED.value, State.RUNNING.value]
 
 
 class Moving:
@@ -52,13 +55,19 @@ class Moving:
         self._shard_count = shard_count
         self._due_us: dict[TenantId, int] = {}  # those that are away → when to look
         self._cursors: dict[TenantId, str] = {}
+        self._running: set[TenantId] = set()  # something of theirs was seen to run, in this walk
 
     async def run_once(self, now_us: int) -> float:
         self._know(now_us)
         due = [one for one, at_us in self._due_us.items() if at_us <= now_us and self._is_ours(one)]
         due = await self._with_rows(due[:TENANTS_LOOKED_AT], now_us)
         for tenant in due[:TENANTS_PER_ROUND]:
-            if await self._is_empty_after_a_page(tenant):
+            if not await self._is_empty_after_a_page(tenant):
+                continue
+            if tenant in self._running:
+                self._running.discard(tenant)
+                self._due_us[tenant] = now_us + RUNS_US
+            else:
                 self._homes.emptied(tenant)
                 self._due_us[tenant] = now_us + AGAIN_US
         return BUSY_SECONDS if due else REST_SECONDS
@@ -67,6 +76,7 @@ class Moving:
         known, first_us = self._due_us, now_us + SETTLE_US
         self._due_us = {one: known.get(one, first_us) for one in self._homes.away()}
         self._cursors = {one: at for one, at in self._cursors.items() if one in self._due_us}
+        self._running &= self._due_us.keys()
 
     def _is_ours(self, tenant: TenantId) -> bool:
         return self._dispatcher.is_open(self._shard(tenant))
@@ -93,13 +103,15 @@ class Moving:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return False
-        wanted = JobFilter(before, LOWEST_JOB_ID, WAITING, None, None, JOBS_AT_ONCE)
+        wanted = JobFilter(before, LOWEST_JOB_ID, UNFINISHED, None, None, JOBS_AT_ONCE)
         async with self._database.background() as connection:
             schedules = await store.hold_schedules(
                 connection, shard, term, tenant, SCHEDULES_AT_ONCE
             )
             part = await history.live_jobs(connection, shard, tenant, wanted)
             page = [job for job in part.jobs if self._dispatcher.lease_on(job.id) is None]
+            if len(page) < len(part.jobs):
+                self._running.add(tenant)
             gone = set[str]()
             if page:
                 ids = [job.id for job in page]
