@@ -34,9 +34,9 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 class House:
     """One running server: its address, its operator's key, and what is inside."""
 
-    def __init__(self, dsn: str, **settings: Any) -> None:
+    def __init__(self, dsn: str, *, listener: socket.socket | None = None, **settings: Any) -> None:
         self.dsn = dsn
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = listener or socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._room = tempfile.TemporaryDirectory()  # its own, as of a server on its own machine

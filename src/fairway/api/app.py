@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -49,12 +50,15 @@ from fairway.api.origin import REQUEST_ID
 from fairway.api.passed_jobs import ENVELOPE_BYTES_MAX, SUBMIT_PATH, take_passed
 from fairway.api.passing import Passing
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
+from fairway.api.regions.gate import RegionGate
+from fairway.api.regions.inlet import RegionInlet
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
 from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
+from fairway.services.regions.peer_calls import PATHS as REGION_PATHS
 from fairway.services.transient_errors import may_pass
 
 log = logger("api")
@@ -74,16 +78,21 @@ class Api:
             if group is None
             else ProcessMetrics(platform.metrics, group, peers, platform.cluster.secret)
         )
-        edge = Edge(platform, self.relay, Passing(platform, peers, self.relay.is_elsewhere))
+        passing = Passing(platform, peers, self.relay.is_elsewhere)
+        edge, regions = Edge(platform, self.relay, passing), platform.regions
+        self._gate = None if regions is None else RegionGate(platform, regions)
+        self._inlet = None if regions is None else RegionInlet(platform, regions, passing)
         self._hot = HotPaths(edge)
         source = self._of_processes or health.MetricsText(platform.metrics)
-        self._cold_routes = _ColdRoutes(edge, source)
+        self._cold_routes = _ColdRoutes(edge, source, self._gate)
         self._outbox = OutboxDoor(platform)
         self._socket = EventSocket(platform)
 
     async def close(self) -> None:
         """What goes on beside requests ends."""
         self.relay.close()
+        if self._platform.regions is not None:
+            self._platform.regions.close()
         if self._of_processes is not None:
             self._of_processes.close()
         await self._outbox.close()
@@ -118,9 +127,15 @@ class Api:
         if found is not None:
             call, endpoint, words = found
             caller = await admit(scope, self._platform, endpoint)
+            if self._gate is not None:
+                here = partial(call, scope, receive, send, caller, *words)
+                if await self._gate.has_answered(scope, receive, send, endpoint, here):
+                    return
             await call(scope, receive, send, caller, *words)
         elif method == "POST" and path in INTERNAL:
             await self._hear_peer(scope, receive, send)
+        elif self._inlet is not None and method == "POST" and path in REGION_PATHS:
+            await self._inlet.answer(scope, receive, send)
         else:
             await self._cold_routes(scope, receive, send)
 
@@ -163,6 +178,9 @@ def _route(endpoint: Endpoint) -> Route:
     async def answer(request: Request) -> Response:
         if endpoint.keys:
             await admit(request.scope, platform_of(request), endpoint)
+        gate: RegionGate | None = request.app.state.gate
+        if gate is not None and (passed := await gate.reply(request, endpoint)) is not None:
+            return passed
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
         if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
             reply.headers["x-request-id"] = request.scope[REQUEST_ID]
@@ -174,13 +192,14 @@ def _route(endpoint: Endpoint) -> Route:
 class _ColdRoutes(Starlette):
     """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
 
-    def __init__(self, edge: Edge, source: health.MetricsSource) -> None:
+    def __init__(self, edge: Edge, source: health.MetricsSource, gate: RegionGate | None) -> None:
         platform = edge.platform
         super().__init__(
             routes=[_route(one) for one in COLD],
             exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
         )
         self.state.platform = platform
+        self.state.gate = gate
         self.state.relay = edge.relay
         self.state.passing = edge.passing
         self.state.pages = page_slots()

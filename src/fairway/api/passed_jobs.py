@@ -62,7 +62,7 @@ class PassedReply(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-_decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
+decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
 decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 
 
@@ -72,7 +72,7 @@ decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 async def take_passed(platform: Platform, is_elsewhere: IsElsewhere, body: bytes) -> bytes:
     """Take in what another server passes on; what is accepted is on disk."""
     try:
-        calls = _decode_calls(body)
+        calls = decode_calls(body)
     except msgspec.DecodeError as error:  # of another build
         raise InvalidRequest(str(error)) from None
     items: list[Any] = [None] * len(calls)
@@ -108,7 +108,7 @@ async def _take(
     tenant = platform.directory.tenants.get(of)
     shard = platform.tenant_shards.of(of)
     if tenant is None or is_elsewhere(shard):
-        return [_refusal(Unavailable(code="NOT_OWNER"))] * len(calls)
+        return [refusal(Unavailable(code="NOT_OWNER"))] * len(calls)
     refused = [_admission(platform, tenant, call) for call in calls]
     good = [call for call, refusal in zip(calls, refused, strict=True) if refusal is None]
     try:
@@ -118,9 +118,9 @@ async def _take(
             apart = [await _take(platform, is_elsewhere, of, [_admitted(call)]) for call in good]
             answers = iter([said for (said,) in apart])
         else:
-            answers = iter([_refusal(error)])
+            answers = iter([refusal(error)])
     except Exception as error:
-        answers = repeat(_refusal(_unforeseen(error)))
+        answers = repeat(refusal(unforeseen(error)))
     return [next(answers) if said is None else said for said in refused]
 
 
@@ -132,7 +132,7 @@ def _admission(platform: Platform, tenant: Tenant, call: PassedJobs) -> dict[str
         if not call.is_admitted:
             platform.submissions.admit(tenant, call.count)
     except FairwayError as error:
-        return _refusal(error)
+        return refusal(error)
     return None
 
 
@@ -149,7 +149,7 @@ async def _submit(platform: Platform, tenant: Tenant, calls: list[PassedJobs]) -
     )
     told, start = [], 0
     for call in calls:
-        told.append(_told(verdicts[start : start + len(call.jobs)]))
+        told.append(told_of(verdicts[start : start + len(call.jobs)]))
         start += len(call.jobs)
     return told
 
@@ -158,7 +158,7 @@ def _admitted(call: PassedJobs) -> PassedJobs:
     return msgspec.structs.replace(call, is_admitted=True, owed=0)
 
 
-def _unforeseen(error: Exception) -> FairwayError:
+def unforeseen(error: Exception) -> FairwayError:
     if isinstance(error, FairwayError):
         return error
     if may_pass(error):
@@ -167,14 +167,14 @@ def _unforeseen(error: Exception) -> FairwayError:
     return FairwayError()
 
 
-def _told(verdicts: Sequence[Verdict]) -> list[Any] | None:
+def told_of(verdicts: Sequence[Verdict]) -> list[Any] | None:
     for one in verdicts:
         if isinstance(one, FairwayError) or one.replayed or one.state != "queued":
-            return [_refusal(v) if isinstance(v, FairwayError) else v for v in verdicts]
+            return [refusal(v) if isinstance(v, FairwayError) else v for v in verdicts]
     return None
 
 
-def _refusal(error: FairwayError) -> dict[str, Any]:
+def refusal(error: FairwayError) -> dict[str, Any]:
     said: dict[str, Any] = {"code": error.code, "detail": error.message}
     if error.field:
         said["errors"] = [{"pointer": error.field}]

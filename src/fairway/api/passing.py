@@ -29,6 +29,7 @@ from fairway.api.passed_jobs import (
     outcome_of,
 )
 from fairway.api.peers import Peers, cluster_lines
+from fairway.api.region_lines import RegionLines
 from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from
@@ -107,11 +108,19 @@ class Passing:
         self._admission = platform.admission
         self._waiting = WaitingJobs()
         self._waiting_max = platform.settings.submit_waiting_max
+        regions = platform.regions
+        self._abroad = None if regions is None else RegionLines(platform, regions)
+
+    def home_elsewhere(self, tenant: Tenant) -> str | None:
+        """The region in which this tenant's jobs are, if that is another."""
+        return None if self._abroad is None else self._abroad.elsewhere(tenant)
 
     def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
         """Tells a program which address would have been nearer, if that one answers."""
         shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard) or (url := self._owner_of(shard)) is None:
+            return ()
+        if self.home_elsewhere(tenant):
             return ()
         line = self._lines.get(url)
         if line is None or line.is_resting():
@@ -125,12 +134,18 @@ class Passing:
         *,
         is_admitted: bool = False,
         whole: WholeKey | None = None,
+        first: JobId | None = None,
     ) -> Awaitable[list[Verdict]]:
-        """As `Submissions.submit`, wherever the owner is."""
+        """As `Submissions.submit`, wherever the owner is; `first`: another region named them."""
+        if self._abroad is not None and first is None and (home := self._abroad.elsewhere(tenant)):
+            return self._abroad.submit(home, tenant, wanted, is_admitted=is_admitted, whole=whole)
         shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard):
-            return self._submissions.submit(tenant, wanted, is_admitted=is_admitted, whole=whole)
-        first = self._submissions.ids.make(shard, len(wanted))[0]
+            ids = None if first is None else ids_from(first, len(wanted))
+            return self._submissions.submit(
+                tenant, wanted, is_admitted=is_admitted, whole=whole, ids=ids
+            )
+        first = first or self._submissions.ids.make(shard, len(wanted))[0]
         call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
         return self._pass_on(tenant, self._ask(tenant, shard, call), call)
 

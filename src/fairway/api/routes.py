@@ -38,6 +38,7 @@ from fairway.api.operators import (
     limits,
     pauses,
     pools_and_types,
+    regions,
     shards,
     tenant_states,
     tenants,
@@ -111,9 +112,10 @@ GROUPS = (
     ),
     Group(
         "Operators",
-        "Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
-        " `fairway up` shows when it makes it and keeps in `client.json` of its data folder.",
-        (tenants, tenant_states, limits, pauses, pools_and_types, keys, shards, audit),
+        "Tenants, tiers, pauses, pools, job types, keys, shards, regions. Most need the operator's"
+        " key, which `fairway up` shows when it makes it and keeps in `client.json` of its data"
+        " folder.",
+        (tenants, tenant_states, limits, pauses, pools_and_types, keys, shards, regions, audit),
     ),
     Group("Machines", "Health and metrics. These need no key.", (health,)),
     Group(

@@ -113,6 +113,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.autoscale:app",
             "How many workers pools should have, why, and saying otherwise.",
         ),
+        "region": (
+            "cli.regions:app",
+            "Several regions: who is there, whose home is where, failover and failback.",
+        ),
         "migrate": (
             "cli.database.migrations:migrate",
             "Bring the database to the schema of this version; --plan says what that takes.",

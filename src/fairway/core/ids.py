@@ -29,6 +29,7 @@ SHARDS_MAX = 1 << SHARD_BITS
 COUNTER_BITS = 20
 COUNTER_MAX = 1 << COUNTER_BITS
 RANDOM_BITS = 62 - COUNTER_BITS
+REGION_BITS = 4  # the highest of those left to chance, where there are regions
 
 SHARD_DIGITS = slice(15, 18)  # where an id's text names its shard
 

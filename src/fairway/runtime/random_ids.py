@@ -7,7 +7,14 @@ import random
 import secrets
 from collections.abc import Mapping
 
-from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, JobId, ShardId, make_job_ids
+from fairway.core.ids import (
+    COUNTER_MAX,
+    RANDOM_BITS,
+    REGION_BITS,
+    JobId,
+    ShardId,
+    make_job_ids,
+)
 from fairway.core.keys import ApiKey
 from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
 from fairway.core.server_processes import ProcessGroup
@@ -17,8 +24,11 @@ from fairway.runtime.clock import Clock
 class JobIdFactory:
     """Ids of one process: in order within a millisecond, apart from other processes by chance."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, region_number: int = 0) -> None:
+        """With the number of a region every id says where it was made; 0: there are none."""
         self._clock = clock
+        self._chance_bits = RANDOM_BITS - (REGION_BITS if region_number else 0)
+        self._region = region_number << (RANDOM_BITS - REGION_BITS)
         # Not a secret: an id only has to differ from other processes' ids of the same moment.
         self._random = random.Random(secrets.randbits(128))
         self._last_ms = 0
@@ -31,7 +41,8 @@ class JobIdFactory:
             self._last_ms, self._counter = now_ms, 0
         start = self._counter
         self._counter += count
-        return make_job_ids(shard, now_ms, start, self._random.getrandbits(RANDOM_BITS), count)
+        random = self._region | self._random.getrandbits(self._chance_bits)
+        return make_job_ids(shard, now_ms, start, random, count)
 
 
 def lease_tokens(secret: str = "") -> LeaseTokens:

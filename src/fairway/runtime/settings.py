@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
+from fairway.core.regions.region_map import region_map, wrong_regions
 from fairway.core.server_processes import PROCESSES_MAX
 from fairway.core.webhooks.addresses import parsed_networks
 
@@ -102,6 +103,19 @@ class Settings:
     store_by_shard: bool = False
     """Every statement names one shard, as a distributed PostgreSQL needs it; on plain PostgreSQL
     one statement carries the rows of many, which is cheaper."""
+    region: str = ""
+    """The region of this server, one of `FAIRWAY_REGIONS`; empty: there are no regions. See
+    [several regions](SCALE.md#several-regions)."""
+    regions: str = ""
+    """Every region with the addresses of its servers, the same text in all of them:
+    `eu=http://a:8700,http://b:8700;us=http://c:8700`. New ones are appended: a region's place is
+    its number in job ids. The first is the directory until a failover."""
+    region_secret: str = ""
+    """By which servers of different regions know each other: 16 characters or more, the same in
+    all regions."""
+    held_jobs_max: int = 100_000
+    """Jobs kept for homes in other regions that cannot be reached; of one tenant a fourth. Then 503
+    `HELD_FULL`."""
     retention_days: int = 7
     """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
     on."""
@@ -257,6 +271,12 @@ class Settings:
         """For those who are no server."""
         return self.public_url or self.url
 
+    @property
+    def region_number(self) -> int:
+        """In ids of jobs; 0: there are no regions."""
+        regions = region_map(self.region, self.regions)
+        return 0 if regions is None else regions.number
+
     def check(self) -> list[str]:
         """What is wrong, each as a sentence that says what to do."""
         found = [
@@ -295,6 +315,7 @@ class Settings:
             found.append(
                 f"{PREFIX}CURRENCY is {self.currency!r}: name a code of ISO 4217, such as EUR."
             )
+        found += wrong_regions(self.region, self.regions, self.region_secret)
         found += self._wrong_networks()
         found += self._out_of_bounds()
         if self.host not in ("127.0.0.1", "localhost", "::1") and self.advertised_url is None:

@@ -63,6 +63,7 @@ from fairway.services.maintenance.slow_statements import SlowStatements
 from fairway.services.object_storage.large_data import LargeData
 from fairway.services.object_storage.object_janitor import Janitor
 from fairway.services.readiness import Readiness
+from fairway.services.regions.regions import RegionPorts, joined_regions
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.sign_ins import SignIns
@@ -135,7 +136,7 @@ class Platform:
         self.heavy = HeavyWork(self.waiting)
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
-        self.job_ids = JobIdFactory(self.store_clock)
+        self.job_ids = JobIdFactory(self.store_clock, settings.region_number)
         kept_by = self.store_clock, self.metrics, self.job_ids
         self.large_data = LargeData(database, cluster, self.tenant_shards, settings, *kept_by)
         self._join_engine(scheduler)
@@ -144,7 +145,6 @@ class Platform:
         self._join_workers()
         self._join_ownership()
         self._join_answers(ask_runs)
-        self._join_acts_on_many()
         self._join_schedules()
         self._join_billing()
         self.outbound = Outbound(
@@ -307,6 +307,10 @@ class Platform:
             self.admission,
             self.instruments,
         )
+        told = self.watchers, self.hints, self.audit_log, self.wakeups.of("promoter")
+        made_of = self.database, self.tenant_shards, self.settings, self.metrics, self.clock
+        ours = RegionPorts(self.dispatcher, self.directory, self.holds, *told)
+        self.regions = joined_regions(*made_of, ours)
 
     def _join_workers(self) -> None:
         """Who hears workers."""
@@ -412,8 +416,8 @@ class Platform:
         counted = self.tenant_shards, self.clock, self.dispatcher.open_shards
         self.readiness = Readiness(self.database, *counted)
 
-    def _join_acts_on_many(self) -> None:
-        """What is done to many jobs at once, by a loop of its own."""
+    def _join_schedules(self) -> None:
+        """Acts on many jobs at once; recurring schedules, and who fires their ticks."""
         self.bulk_actions = BulkActions(
             self.database,
             self.directory,
@@ -422,9 +426,6 @@ class Platform:
             on_begun=self.wakeups.of("bulk actions"),
             audit_log=self.audit_log,
         )
-
-    def _join_schedules(self) -> None:
-        """Recurring schedules: what tenants do with them, and who fires their ticks."""
         limits = ScheduleLimits(
             round(self.settings.schedule_seconds_min * 1000), self.settings.schedules_per_tenant
         )
@@ -511,7 +512,9 @@ class Platform:
             "store watch": self.store_watch.run_once,
             "disk reserve": self.admission.disk_reserve.run_once,
             "ownership": self.ownership.run_once,
-            **self._key_steps(),
+            "directory": self.directory.run_once,
+            "key uses": self.directory.write_uses,
+            "sign-ins": self.sign_ins.run_once,
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,
@@ -544,11 +547,8 @@ class Platform:
             **self.outbound.steps,
             **self.billing.steps(),
             **self._insight_steps,
+            **(self.regions.steps(self.ownership.run_once) if self.regions else {}),
         }
-
-    def _key_steps(self) -> dict[str, Step]:
-        known = {"directory": self.directory.run_once, "key uses": self.directory.write_uses}
-        return {**known, "sign-ins": self.sign_ins.run_once}
 
     def _deleted_tenants(self) -> DeletedTenants:
         return DeletedTenants(

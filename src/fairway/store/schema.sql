@@ -64,10 +64,12 @@ CREATE TABLE api_keys (
     types        text[],
     last_used_at timestamptz,                             -- to the quarter of an hour
     only_tenants int[],                                   -- a shared worker's key runs jobs of these only; NULL: of any
+    changed_at   timestamptz NOT NULL DEFAULT now(),      -- other regions ask for what changed
     CONSTRAINT a_tenant_key_names_its_tenant CHECK (scope <> 'tenant' OR tenant IS NOT NULL)
 );
 CREATE INDEX api_keys_created ON api_keys (created_at);
 CREATE INDEX api_keys_tenant ON api_keys (tenant);
+CREATE INDEX api_keys_changed ON api_keys (changed_at);
 
 -- What browsers show in place of a key: sessions of the dashboard, and links that open one, once.
 CREATE TABLE sign_ins (
@@ -984,3 +986,49 @@ DO $$ BEGIN
     EXECUTE format('ALTER FUNCTION fairway_enqueue(text) SET search_path = %I, pg_temp', current_schema());
 END $$;
 REVOKE ALL ON FUNCTION fairway_enqueue(text) FROM PUBLIC;
+
+-- Several regions: which one this store belongs to, who is the directory, and whose home is where.
+
+-- One row, once a server that knows its region has come.
+CREATE TABLE region_state (
+    is_one         boolean     PRIMARY KEY DEFAULT true CHECK (is_one),
+    region         text        NOT NULL,                  -- a store belongs to one for good
+    directory      text        NOT NULL,                  -- where tenants, tiers, keys and homes are changed
+    directory_term bigint      NOT NULL,                  -- grows with every change of that
+    known_until    timestamptz NOT NULL DEFAULT '-infinity', -- by the directory's clock: all changes up to here are in this store
+    pulled_at      timestamptz NOT NULL DEFAULT '-infinity', -- a server of this region began to ask for more
+    conflicts      int         NOT NULL DEFAULT 0         -- tenants of the directory whose name or number is another's here
+) WITH (fillfactor = 50);
+
+-- A tenant without a row is at home in the directory.
+CREATE TABLE tenant_homes (
+    tenant         int         PRIMARY KEY,
+    region         text        NOT NULL,
+    term           bigint      NOT NULL,                  -- grows with every move
+    directory_term bigint      NOT NULL,                  -- under which it was said; counts before the term
+    came_from      text,                                  -- whom a failover took it from; NULL: it was not one
+    changed_at     timestamptz NOT NULL DEFAULT now()     -- in this store
+);
+CREATE INDEX tenant_homes_changed ON tenant_homes (changed_at);
+
+ALTER TABLE tenant_homes ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_tenant ON tenant_homes USING (tenant = current_tenant());
+
+-- What waits in this store to be handed over to a tenant's home in another region. Nothing here is ever dispatched here.
+CREATE TABLE held_jobs (
+    shard       int         NOT NULL,
+    tenant      int         NOT NULL,
+    id          uuid        NOT NULL,                     -- of the job; of the first, if several came in one call
+    last_id     uuid        NOT NULL,                     -- and of the last
+    kind        smallint    NOT NULL CHECK (kind BETWEEN 0 AND 2), -- a submission, an unfinished job, a schedule
+    jobs        int         NOT NULL,                     -- how many
+    body        bytea       NOT NULL,                     -- as it is sent
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    offered_to  text,                                     -- the region that it was sent to and may have it; NULL: none
+    told        text,                                     -- JSON: what the home said, where that was not a plain yes; it is not held any more
+    PRIMARY KEY (shard, tenant, id)
+);
+CREATE INDEX held_jobs_waiting ON held_jobs (shard, tenant, id) WHERE told IS NULL;
+
+ALTER TABLE held_jobs ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_tenant ON held_jobs USING (tenant = current_tenant());

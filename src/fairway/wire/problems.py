@@ -33,6 +33,7 @@ CODES: dict[str, tuple[int, str]] = {
     "REQUEST_TIMEOUT": (408, "The request took too long to arrive"),
     "CONFLICT": (409, "The present state does not allow that"),
     "NOT_UNIQUE": (409, "Another job of the same unique key is there"),
+    "HOME_ELSEWHERE": (409, "Only the home region of the tenant can do this"),
     "LEASE_LOST": (409, "The lease is no longer in force"),
     "OBJECT_GONE": (410, "It is no longer in object storage"),
     "OBJECT_DAMAGED": (410, "What is in object storage is not what was written"),
@@ -70,6 +71,10 @@ CODES: dict[str, tuple[int, str]] = {
     "QUESTION_TOO_LARGE": (503, "The question goes through too many jobs for one call"),
     "UNAVAILABLE": (503, "The service cannot do this right now; try again shortly"),
     "STORAGE_UNAVAILABLE": (503, "Object storage does not answer; try again shortly"),
+    "HOME_UNREACHABLE": (503, "The home region of the tenant cannot be reached"),
+    "DIRECTORY_UNREACHABLE": (503, "The region that is the directory cannot be reached"),
+    "HELD_FULL": (503, "As many jobs are held for other regions as may be"),
+    "NOT_HOME": (503, "This region is not the home of the tenant, or does not know yet"),
     "NOT_OWNER": (503, "No server owns this shard right now; try again shortly"),
 }
 

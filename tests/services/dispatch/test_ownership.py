@@ -132,6 +132,31 @@ async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_
     await second.stop()
 
 
+async def test_after_a_promotion_an_owner_reads_anew_what_is_running(database_url: str) -> None:
+    """A standby that lagged has a job running whose end we had written down elsewhere."""
+    async with owner_on(database_url) as platform, connected(database_url) as connection:
+        tenant = await add_tenant(platform)
+        (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+        hand = Hand(platform, medium=1)
+        (lease,) = await hand.take()
+        before = await connection.fetchrow("SELECT epoch, session, token FROM jobs")
+        await hand.report(hand.done(lease))
+        old_term = platform.dispatcher.shards.terms[ShardId(0)]
+        await connection.execute(
+            "UPDATE jobs SET state = 2, finished_at = NULL, epoch = $1, session = $2, token = $3",
+            *before,
+        )
+        platform.database.hosts.timeline = 1
+        platform.loops["ownership"].wake()
+        await asyncio.sleep(0.05)
+        platform.database.hosts.timeline = 2
+        await until(lambda: platform.dispatcher.shards.terms.get(ShardId(0), 0) > old_term)
+        await until(lambda: owns_all(platform))
+        await hand.say(hello=True)  # and runs nothing
+        (again,) = await hand.take()
+        assert again.job.id == job
+
+
 async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_url: str) -> None:
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)

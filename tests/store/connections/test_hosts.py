@@ -10,7 +10,7 @@ from tests.postgres import connected
 from tests.services.gate import gate_to, silent_host
 
 from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.connections.hosts import Hosts, identity_of, turned
+from fairway.store.connections.hosts import Hosts, OldHistory, identity_of, turned
 from fairway.store.postgres.inspection import inspect_database
 from fairway.store.schema.migrate import migrate_at
 
@@ -83,6 +83,27 @@ async def test_many_that_wait_for_the_same_host_turn_the_order_once(half_gone: s
     answers = await asyncio.gather(*tries, return_exceptions=True)
     assert all(isinstance(answer, TimeoutError) for answer in answers)
     assert hosts.dsn == turned(half_gone)
+
+
+async def test_an_old_primary_that_comes_back_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be written to, and nobody would ever see what was written."""
+    async with gate_to(database_url) as gate:
+        host = gate.dsn.split("://")[1].split("/")[0].rpartition("@")[2]
+        hosts = Hosts(gate.dsn.replace(host, f"{host},{host}"))
+        await hosts.look_at_all()
+        await (await hosts.connect()).close()
+        monkeypatch.setattr("fairway.store.connections.hosts.TIMELINE", "SELECT 7")
+        await (await hosts.connect()).close()
+        monkeypatch.setattr("fairway.store.connections.hosts.TIMELINE", "SELECT 6")
+        with pytest.raises(OldHistory, match="timeline 6, the newest is 7"):
+            await hosts.connect_any()
+        monkeypatch.setattr("fairway.store.connections.hosts.TIMELINE", "SELECT no_such_thing()")
+        await (await hosts.connect()).close()  # an engine without timelines
+        alone = Hosts(gate.dsn)
+        await alone.look_at_all()
+        await (await alone.connect()).close()
 
 
 async def test_a_check_says_that_no_host_can_be_written_to(database_url: str) -> None:

@@ -273,6 +273,33 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Send it again after `Retry-After` seconds. If it stays, tell the operator: `fairway check`"
         " looks at FAIRWAY_STORAGE_URL.",
     ),
+    "HOME_ELSEWHERE": ProblemNote(
+        "The tenant's home is another region, and this cannot be passed on to it: a stream that"
+        " stays open, or a payload that goes to object storage.",
+        "`detail` names the region and its address: ask there.",
+    ),
+    "HOME_UNREACHABLE": ProblemNote(
+        "The tenant's home is another region, and none of its servers answers. Single jobs and"
+        " batches with payloads of their own are held here meanwhile; everything else waits.",
+        "Try again when that region is back, or after an operator has moved its tenants"
+        " (`fairway region failover`).",
+    ),
+    "DIRECTORY_UNREACHABLE": ProblemNote(
+        "Tenants, tiers, keys and homes are changed in one region, and it does not answer. What is"
+        " known of them holds everywhere meanwhile.",
+        "Try again when that region is back; if it is lost, `fairway region failover` makes another"
+        " one the directory.",
+    ),
+    "HELD_FULL": ProblemNote(
+        "The tenant's home cannot be reached, and as many jobs are kept for it in this region as"
+        " may be. Nothing of this was accepted.",
+        "Try again when the home region is back, or after an operator has moved its tenants.",
+    ),
+    "NOT_HOME": ProblemNote(
+        "A server of another region handed jobs over to one that is not their tenant's home, or"
+        " that has not heard of it yet.",
+        "Servers try again by themselves; programs never see this.",
+    ),
     "NOT_OWNER": ProblemNote(
         "Ownership of your part of the jobs is moving between servers. This takes seconds.",
         "Send it again after `Retry-After` seconds.",

@@ -171,7 +171,8 @@ class SubmitJob:
         """None: the owner has answered, for it alone replaces jobs."""
         key, (key_id, tenant) = idempotency_key(scope), asked_by
         body, new = await self._read(scope, receive, tenant)
-        if new.unique is not None and replaces_others([new]):
+        is_here = self._passing.home_elsewhere(tenant) is None
+        if new.unique is not None and is_here and replaces_others([new]):
             shard = self._platform.tenant_shards.of(tenant.id)
             if self._relay.is_elsewhere(shard):
                 await self._relay.pass_on(scope, body, send, shard=shard)
@@ -237,6 +238,8 @@ class SubmitJob:
     ) -> None:
         wait, (key_id, tenant) = wait_seconds(scope), asked_by
         sight: JobSight | None = None
+        if self._passing.home_elsewhere(tenant):
+            wait = 0  # a preference: the home is another region, which is asked by the job's id
         if wait and self._platform.waiting.has_slot("waits", tenant.id):
             give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
             with self._platform.waiting.slot("waits", tenant.id):

@@ -13,7 +13,7 @@ from fairway.api.passing import Passing
 from fairway.api.payloads.body_cost import is_light
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.payloads.text_checks import look_through
-from fairway.core.errors import Forbidden, InvalidRequest
+from fairway.core.errors import Conflict, Forbidden, InvalidRequest
 from fairway.core.object_storage.upload_facts import NO_FIT
 from fairway.core.tenant import Tenant
 from fairway.services.object_storage.upload_checks import LOOK_BYTES_MAX, Look
@@ -45,6 +45,12 @@ async def submit_large(
             schemas.digest(new.type),
         )
 
+    if home := passing.home_elsewhere(tenant):
+        raise Conflict(
+            f"A payload that goes to object storage is taken in the tenant's home region, {home}:"
+            " send it there.",
+            code="HOME_ELSEWHERE",
+        )
     await passing.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
     found = await platform.large_data.payloads.offload_large_payloads(

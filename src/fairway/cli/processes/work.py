@@ -210,6 +210,11 @@ def find_platform(environment: Mapping[str, str]) -> tuple[list[str], str]:
 
 def checked_urls(urls: list[str]) -> list[str]:
     """A worker tries for ever; an address that can never answer is better said at once."""
+    if any(";" in url for url in urls):
+        raise InvalidRequest(
+            "A worker serves one region, and these addresses are of several (`;` stands between"
+            " regions): give each worker those of its own region (--url or FAIRWAY_URL)."
+        )
     try:
         return [checked_url(url) for url in urls]
     except ValueError as error:

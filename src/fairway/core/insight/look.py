@@ -7,7 +7,7 @@ from math import isinf
 from typing import NamedTuple
 
 from fairway.core.backlog.counts import NO_WORKER, Survey
-from fairway.core.backlog.holds import PAUSED, SUSPENDED
+from fairway.core.backlog.holds import ELSEWHERE, PAUSED, SUSPENDED
 from fairway.core.ids import PoolId
 from fairway.core.insight.sight import HeldCounts
 
@@ -48,6 +48,7 @@ class Look(NamedTuple):
 _KINDS = {
     PAUSED: "paused",
     SUSPENDED: "paused",
+    ELSEWHERE: "paused",
     CIRCUIT_OPEN: "circuit",
     NO_WORKER: "no_worker",
 }

@@ -23,6 +23,11 @@ class TenantShards:
         self._placed: dict[TenantId, ShardId] = {}  # those with a shard of their own
 
     @property
+    def founded(self) -> int:
+        """How many there were at first, by which tenants without a shard of their own are found."""
+        return self._founded
+
+    @property
     def count(self) -> int:
         """How many shards there are now; their numbers begin with 0. They never become fewer."""
         return self._count

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.bulk_calls import BulkCalls
 from fairway.sdk.client import job_calls
@@ -40,7 +40,13 @@ from fairway.sdk.http.lean_servers import LeanServers
 from fairway.sdk.http.proxies import is_proxied
 from fairway.sdk.http.settings import ClientSettings
 from fairway.sdk.http.sse import Event, EventParser
-from fairway.sdk.http.transport import NotNow, Question, RefusedRepeat, Transport
+from fairway.sdk.http.transport import (
+    HOME_ELSEWHERE,
+    NotNow,
+    Question,
+    RefusedRepeat,
+    Transport,
+)
 from fairway.sdk.logs.event_log import EventLog
 from fairway.sdk.logs.log_reader import follow_lines, read_lines
 from fairway.sdk.webhook_calls import WebhookCalls
@@ -59,6 +65,7 @@ PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
 CHILDREN_PAGE = 200
 POLL_SECONDS, POLL_SECONDS_MAX = 0.2, 2.0
+NO_STREAM = ("TOO_MANY_STREAMS", HOME_ELSEWHERE)  # then the job is asked for now and then
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 
 _decode_upload = msgspec.json.Decoder(UploadMade).decode
@@ -266,9 +273,10 @@ class Client:
                             yield event
                         if _is_last(event):
                             return
-            except NotNow as broken:
+            except (NotNow, Conflict) as error:
+                broken = _as_not_now(error)
                 present = await self._present(job_id)
-                is_refused = broken.error.code == "TOO_MANY_STREAMS"
+                is_refused = broken.error.code in NO_STREAM
                 if is_refused and present.data != seen:
                     seen = present.data
                     yield present
@@ -319,6 +327,15 @@ class Client:
                 for event in parser.feed(chunk):
                     yield event
         raise NotNow(FairwayError(f"the events of {job_id} ended before the job did"))
+
+
+def _as_not_now(error: NotNow | Conflict) -> NotNow:
+    """A stream that this region cannot give; whatever else conflicts is for the caller."""
+    if isinstance(error, NotNow):
+        return error
+    if error.code != HOME_ELSEWHERE:
+        raise error
+    return NotNow(error, is_elsewhere=True)
 
 
 def _shared_text(submission: Submission) -> bytes | None:

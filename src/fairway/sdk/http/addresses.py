@@ -4,6 +4,10 @@ Workers and programs are told them alike, in one text with commas. A server that
 left for the next one at once; the one that answered last stays the first to be asked. No network.
 Threads and event loops may share one.
 
+Programs may know several regions, with semicolons between, the nearest first. When no server of a
+region answers the next region is asked; from there one question in a while looks whether a nearer
+one is back, and goes on in the old place if not. Workers serve one region and are told of no other.
+
 A reply may say who owns the caller's jobs (`Fairway-Owner`). Questions go there for a while, until
 it gives no answer. A reply can be forged and the key goes along with a question: so only hosts that
 the program was given count, by the same scheme; whatever names another is not heeded.
@@ -17,6 +21,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 OWNER_HEADER = "fairway-owner"
+LOOK_FIRST_SECONDS = 2.0  # until it is looked whether a nearer region is back; then ever longer
+LOOK_APART_SECONDS_MAX = 60.0
+LOOK_SECONDS = 3.0  # what such a look may cost the one who asks
 OWNER_SECONDS = 60.0  # owners change: then whoever is asked passes on, or says who it is now
 URL_CHARACTERS_MAX = 300
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -25,8 +32,24 @@ DEFAULT_URL = "http://127.0.0.1:8700"
 
 def checked_urls(text: str) -> tuple[str, ...]:
     """Each address once; ValueError now, not "no answer" after all our patience."""
-    given = [one for one in text.split(",") if one.strip()] or [text]
-    return tuple(dict.fromkeys(_checked(one) for one in given))
+    return tuple(url for region in checked_regions(text) for url in region)
+
+
+def checked_regions(text: str) -> tuple[tuple[str, ...], ...]:
+    """The addresses by regions; one that stands in several belongs to the first of them."""
+    regions: list[tuple[str, ...]] = []
+    known: set[str] = set()
+    for part in [one for one in text.split(";") if one.strip(" ,")] or [text]:
+        given = [one for one in part.split(",") if one.strip()] or [part]
+        fresh = [url for url in dict.fromkeys(map(_checked, given)) if url not in known]
+        known.update(fresh)
+        regions += [tuple(fresh)] if fresh else []
+    return tuple(regions)
+
+
+def text_of(regions: tuple[tuple[str, ...], ...]) -> str:
+    """As it is written in FAIRWAY_URL."""
+    return ";".join(map(",".join, regions))
 
 
 def _checked(text: str) -> str:
@@ -48,9 +71,14 @@ class Addresses:
     """Which server is asked next."""
 
     def __init__(self, text: str, now: Callable[[], float] = time.monotonic) -> None:
-        self.all = checked_urls(text)
+        regions = checked_regions(text)
+        self.all = tuple(url for region in regions for url in region)
+        #: For each address, how many others are in nearer regions.
+        self._nearer = [sum(map(len, regions[:n])) for n, one in enumerate(regions) for _ in one]
         self._place = 0
         self._now = now
+        self._looks = 0  # in vain, since a nearer region was left
+        self._look_at = 0.0
         self._hosts = {place for url in self.all if (place := _host_of(url)) is not None}
         self._owner: _Owner | None = None
 
@@ -60,6 +88,29 @@ class Addresses:
         if owner is not None and self._now() < owner.until:
             return owner.url
         return self.all[self._place]
+
+    def pick(self) -> str:
+        """The address for one question: now and then one of a nearer region, to see if it is back.
+
+        Only who asks at that moment goes there. Should it give no answer, `current` is next.
+        """
+        nearer, now = self._nearer[self._place], self._now()
+        if not nearer or now < self._look_at:
+            return self.current
+        url = self.all[self._looks % nearer]
+        self._looks += 1
+        self._look_at = now + min(LOOK_FIRST_SECONDS * self._looks, LOOK_APART_SECONDS_MAX)
+        return url
+
+    def is_look(self, url: str) -> bool:
+        """Whether it is of a nearer region than the one that we are in."""
+        return url in self.all[: self._nearer[self._place]]
+
+    def answered(self, url: str) -> None:
+        """A good answer: from a nearer region, it is back, and all go there again."""
+        if self._nearer[self._place] and self.is_look(url):
+            self._owner = None
+            self._place = self.all.index(url)
 
     def learn(self, url: str | None) -> None:
         """A reply named the owner, or none."""
@@ -76,7 +127,9 @@ class Addresses:
         if owner is not None and owner.url == url:
             self._owner = None
         if self.all[place] == url:
-            self._place = (place + 1) % len(self.all)
+            self._place = next_place = (place + 1) % len(self.all)
+            if self._nearer[next_place] > self._nearer[place]:
+                self._looks, self._look_at = 0, self._now() + LOOK_FIRST_SECONDS
 
     def is_short_cut(self, url: str) -> bool:
         """Whether it is an owner that a reply named, and none that we were given.
@@ -93,9 +146,10 @@ class Addresses:
         """How often each was asked, from one; pauses grow by this."""
         return -(-tries // len(self.all))
 
-    def share_seconds(self, seconds: float) -> float:
+    def share_seconds(self, seconds: float, url: str = "") -> float:
         """What one of them may take, so that a silent one leaves time for the others."""
-        return seconds / (len(self.all) + (self._owner is not None))
+        share = seconds / (len(self.all) + (self._owner is not None))
+        return min(share, LOOK_SECONDS) if self.is_look(url) else share
 
     def __str__(self) -> str:
         return " and ".join(self.all)

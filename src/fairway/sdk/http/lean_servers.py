@@ -25,11 +25,15 @@ class LeanServers:
         self._servers = {url: self._open(url) for url in addresses.all}
 
     def _open(self, url: str) -> LeanHttp:
-        return LeanHttp(url, self._headers, str(self._addresses), self._addresses.learn)
+        def heard(owner: str | None) -> None:
+            self._addresses.answered(url)
+            self._addresses.learn(owner)
+
+        return LeanHttp(url, self._headers, str(self._addresses), heard)
 
     async def attempt(self, question: Question, left_seconds: float) -> bytes:
         """One try: the body of a good answer; NotNow when another may bring one."""
-        url = self._addresses.current
+        url = self._addresses.pick()
         try:
             return await self._attempt(url, question, left_seconds)
         except NotNow as not_now:
@@ -40,7 +44,7 @@ class LeanServers:
         return await self._attempt(self._addresses.current, question, left_seconds)
 
     async def _attempt(self, url: str, question: Question, left_seconds: float) -> bytes:
-        share_seconds = self._addresses.share_seconds(self._patience_seconds)
+        share_seconds = self._addresses.share_seconds(self._patience_seconds, url)
         try:
             return await self._server(url).attempt(question, min(left_seconds, share_seconds))
         except NotNow as not_now:

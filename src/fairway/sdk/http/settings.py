@@ -3,7 +3,7 @@
 What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. When neither of the two is
 set, the file that `fairway up` leaves on its own machine is read: `client.json` in
 FAIRWAY_DATA_DIR, or in `.fairway` of the current folder. Several servers stand in one text, with
-commas; `addresses.py` says which of them is asked.
+commas, and several regions with semicolons; `addresses.py` says which of them is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from fairway.sdk.http.addresses import DEFAULT_URL as DEFAULT_URL
-from fairway.sdk.http.addresses import checked_urls
+from fairway.sdk.http.addresses import checked_regions, checked_urls, text_of
 
 
 class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -29,7 +29,9 @@ def find_settings(url: str | None = None, api_key: str | None = None) -> ClientS
     url = url or os.environ.get("FAIRWAY_URL")
     api_key = api_key or os.environ.get("FAIRWAY_API_KEY")
     if url or api_key:
-        return ClientSettings(url=",".join(checked_urls(url or DEFAULT_URL)), api_key=api_key or "")
+        return ClientSettings(
+            url=text_of(checked_regions(url or DEFAULT_URL)), api_key=api_key or ""
+        )
     return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "client.json")
 
 

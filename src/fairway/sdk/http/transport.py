@@ -37,6 +37,8 @@ UPLOAD_SECONDS = 300.0
 NOT_NOW = frozenset({429, 502, 503, 504})
 ELSEWHERE = NOT_NOW - {429}  # another server may do; a limit is the same at every one
 
+HOME_ELSEWHERE = "HOME_ELSEWHERE"  # a region says so of what it does not pass on, such as a stream
+
 
 class Question(NamedTuple):
     """One request, harmless when it arrives twice."""
@@ -121,7 +123,8 @@ class Transport:
     async def stream(self, question: Question) -> AsyncIterator[httpx2.Response]:
         """An open reply, read piece by piece; NotNow when it broke and may be asked for again."""
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=STREAM_SILENCE_SECONDS)
-        with self._leaving_the_silent() as url:
+        url = self.addresses.current
+        with self._leaving_the_silent(url):
             async with self._client().stream(
                 question.method, url + question.path, headers=question.headers, timeout=timeout
             ) as response:
@@ -131,11 +134,10 @@ class Transport:
                 yield response
 
     @contextmanager
-    def _leaving_the_silent(self) -> Iterator[str]:
-        """The address to ask; whoever asks next asks another when this one gives no answer."""
-        url = self.addresses.current
+    def _leaving_the_silent(self, url: str) -> Iterator[None]:
+        """Whoever asks next asks another when this one gives no answer."""
         try:
-            yield url
+            yield
         except httpx2.TransportError as error:
             self.addresses.leave(url)
             is_sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
@@ -144,6 +146,11 @@ class Transport:
             if not_now.is_elsewhere:
                 self.addresses.leave(url)
             raise
+        except Conflict as error:
+            if error.code != HOME_ELSEWHERE or len(self.addresses.all) < 2:
+                raise
+            self.addresses.leave(url)
+            raise NotNow(error, is_elsewhere=True) from error
 
     async def put(self, url: str, content: bytes) -> None:
         """To an address of its own, without our key; FairwayError when it is not taken.
@@ -183,21 +190,21 @@ class Transport:
 
     async def attempt(self, question: Question, left_seconds: float) -> bytes:
         """One try: the body of a good answer; NotNow when another may bring one."""
-        url = self.addresses.current
+        url = self.addresses.pick()
         try:
-            return await self._attempt(question, left_seconds)
+            return await self._attempt(url, question, left_seconds)
         except NotNow as not_now:
             # One that may have been heard is a try: whoever asked must know of it before the next.
             is_try = not_now.is_sent or not self.addresses.is_short_cut(url)
             if is_try or not not_now.is_elsewhere:
                 raise
-        return await self._attempt(question, left_seconds)
+        return await self._attempt(self.addresses.current, question, left_seconds)
 
-    async def _attempt(self, question: Question, left_seconds: float) -> bytes:
-        share = self.addresses.share_seconds(self._patience_seconds) + question.wait_seconds
+    async def _attempt(self, url: str, question: Question, left_seconds: float) -> bytes:
+        share = self.addresses.share_seconds(self._patience_seconds, url) + question.wait_seconds
         left_seconds = max(min(left_seconds, share), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
-        with self._leaving_the_silent() as url:
+        with self._leaving_the_silent(url):
             response = await self._client().request(
                 question.method,
                 url + question.path,
@@ -207,6 +214,7 @@ class Transport:
             )
             if response.is_error:
                 raise_for(response, question)
+            self.addresses.answered(url)
             self.addresses.learn(response.headers.get(OWNER_HEADER))
             return response.content
 

@@ -15,6 +15,9 @@ row cannot be renewed stops alone.
 A server that is not to own shards takes none, unless nobody has owned one for long: then it stands
 in (degraded mode, `pulls.py`), under a term of its own, and gives way to the first owner.
 
+After a promotion of a standby the store may know less than we do: what is ours is let go and taken
+again, so that all of it is read anew.
+
 Servers tell each other when a shard is taken or let go; one that does not hear it looks anyway.
 """
 
@@ -98,6 +101,7 @@ class Ownership:
         self._spreading = Spreading(server_name)
         self._giving: asyncio.Task[None] | None = None
         self.is_resigned = False
+        self._timeline = 0  # of the store when we last spoke with it
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
         steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
@@ -135,6 +139,7 @@ class Ownership:
         give: list[ShardId] = []
         async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
+            self._forget_what_was_before_a_promotion()
             await self._renew(connection, asked_us)
             servers = await self._beat(connection)
             await self._release(connection)
@@ -193,6 +198,15 @@ class Ownership:
         if self._away_since_us is None:
             self._away_since_us = now_us
         return now_us - self._away_since_us > self._settings.term_seconds * 1e6
+
+    def _forget_what_was_before_a_promotion(self) -> None:
+        """A standby that did not have everything: jobs that ended here run there, for ever."""
+        before, self._timeline = self._timeline, self._database.hosts.timeline
+        if 0 < before < self._timeline:
+            held = dict(self._dispatcher.terms())
+            log.warning("a standby was promoted: shards are taken anew", shards=len(held))
+            self._letting_go |= held
+            self._dispatcher.close_shard(*held)
 
     async def _line(self) -> Connection:
         """A connection of our own, on which others tell us when a shard is taken or let go.

@@ -113,7 +113,7 @@ class Database:
     ) -> None:
         self.by_shard = by_shard  # distributed: no statement may name two shards
         self.dsn = hosts.dsn
-        self._hosts = hosts
+        self.hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
         self.wait_seconds = wait  # how long somebody who asked waits for the store
         waits = (PATIENT_WAIT_SECONDS, wait, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
@@ -139,6 +139,7 @@ class Database:
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
+        await hosts.look_at_all()
         as_server = {"role": SERVER} if row_security else {}
         as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
         pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
@@ -222,7 +223,7 @@ class Database:
         self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
     ) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""
-        connection = await self._hosts.connect(
+        connection = await self.hosts.connect(
             server_settings={
                 "application_name": name,
                 **GONE_CLIENTS,

@@ -5,11 +5,14 @@ takes a connection and never answers, as a machine does that is stopped or half 
 time, and the others are never asked. So after a connect that failed, for whatever reason, the
 first host becomes the last. Each gets the whole time of a connect.
 
-Of several hosts, one that can be written to is meant, unless the address says otherwise.
+Of several hosts, one that can be written to is meant, unless the address says otherwise. An old
+primary that comes back after a promotion can be written to as well: a host whose history is older
+than the newest that was met (a lower timeline) is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +22,14 @@ from fairway.core.errors import Unavailable
 from fairway.store.connections.known_types import TypedConnection
 
 CONNECT_SECONDS = 10.0
+LOOK_SECONDS = 2.0  # for all hosts together, once at the start
+
+#: Each promotion begins a new timeline. A name of a file of the log begins with it, at once; what
+#: the control file says comes with the next checkpoint.
+TIMELINE = """
+SELECT CASE WHEN pg_is_in_recovery() THEN 0
+            ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int8 END
+"""
 
 _LISTS = ("host", "port")
 
@@ -32,6 +43,10 @@ NO_CONNECTION = (
 )
 
 
+class OldHistory(OSError):
+    """A primary from before a promotion: what is written to it, nobody else will ever see."""
+
+
 class Hosts:
     """The hosts of one address, in the order in which they are tried now."""
 
@@ -40,18 +55,49 @@ class Hosts:
         self.count = count_of(dsn)
         is_open = self.count > 1 and "target_session_attrs=" not in dsn
         self.options = {"target_session_attrs": "read-write"} if is_open else {}
+        self.timeline = 0  # the newest that was met; 0 of a single host: nobody asked
 
     async def connect(self, **options: Any) -> Any:
         """One try; who comes next begins with another host if this one fails or is given up."""
         dsn = self.dsn
         try:
-            return await asyncpg.connect(
+            connection = await asyncpg.connect(
                 dsn, **{"connection_class": TypedConnection, **self.options, **options}
             )
+            if self.count > 1:
+                await self._refuse_old_history(connection, options.get("timeout"))
+            return connection
         except BaseException:
             if self.dsn == dsn:  # of many that wait for the same host, the first to fail decides
                 self.dsn = turned(dsn)
             raise
+
+    async def look_at_all(self) -> None:
+        """Learn the newest history of the hosts that answer: for a server that has just started."""
+        if self.count < 2:
+            return
+        orders = [self.dsn]
+        while len(orders) < self.count:
+            orders.append(turned(orders[-1]))
+        looks = (_timeline_at(dsn, self.options) for dsn in orders)
+        self.timeline = max(self.timeline, *await asyncio.gather(*looks))
+
+    async def _refuse_old_history(self, connection: Any, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds or CONNECT_SECONDS):
+                timeline = await connection.fetchval(TIMELINE)
+        except asyncpg.PostgresError:
+            return  # an engine that has no such thing
+        except BaseException:
+            connection.terminate()
+            raise
+        if 0 < timeline < self.timeline:
+            connection.terminate()
+            raise OldHistory(
+                f"a host of {host_of(self.dsn)} is a primary from before a promotion"
+                f" (timeline {timeline}, the newest is {self.timeline}): stop it"
+            )
+        self.timeline = max(self.timeline, timeline)
 
     async def connect_any(self, **options: Any) -> Any:
         """As many tries as there are hosts: for those that would not try again soon."""
@@ -61,6 +107,20 @@ class Hosts:
             except OSError:  # also a time that is over
                 continue
         return await self.connect(**options)
+
+
+async def _timeline_at(dsn: str, options: dict[str, str]) -> int:
+    """Of the first host in this order that is meant; 0 when none tells."""
+    connection = None
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            connection = await asyncpg.connect(dsn, **options)
+            return int(await connection.fetchval(TIMELINE))
+    except NO_CONNECTION:
+        return 0
+    finally:
+        if connection is not None:
+            connection.terminate()
 
 
 async def connect_for_once(dsn: str, name: str) -> Any:

@@ -12,7 +12,7 @@ WHERE id = :tenant
 SELECT id, tenant FROM api_keys WHERE tenant = ANY(:tenants::int[]) AND revoked_at IS NULL
 
 -- name: revoke_keys_of
-UPDATE api_keys SET revoked_at = now() WHERE tenant = :tenant AND revoked_at IS NULL
+UPDATE api_keys SET revoked_at = now(), changed_at = now() WHERE tenant = :tenant AND revoked_at IS NULL
 
 -- name: forbid_logins_of
 DELETE FROM sql_logins WHERE tenant = :tenant

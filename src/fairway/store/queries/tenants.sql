@@ -112,7 +112,8 @@ WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > no
 FOR UPDATE
 
 -- name: expire_key
-UPDATE api_keys SET expires_at = least(expires_at, :at) WHERE id = :id AND revoked_at IS NULL
+UPDATE api_keys SET expires_at = least(expires_at, :at), changed_at = now()
+WHERE id = :id AND revoked_at IS NULL
 
 -- name: lock_operators
 -- Two who found a platform at once make one first key between them.
@@ -151,4 +152,4 @@ WHERE revoked_at > :since::timestamptz - interval '30 seconds'
    OR expires_at BETWEEN :since::timestamptz - interval '30 seconds' AND now()
 
 -- name: revoke_key
-UPDATE api_keys SET revoked_at = now() WHERE id = :id AND revoked_at IS NULL
+UPDATE api_keys SET revoked_at = now(), changed_at = now() WHERE id = :id AND revoked_at IS NULL

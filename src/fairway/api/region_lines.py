@@ -1,0 +1,159 @@
+"""Submissions for tenants at home in another region: passed on together, or held here.
+
+The jobs get their ids here, so a call that got no answer is held under the same ids: whoever is
+second at the home finds them there. 202 means on disk, in one region or the other. Each region has
+one line, bounded as those to owners are (`api/passing.py`); one that is away is not waited for. A
+home whose store is away is away: its servers answer, and can take nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairway.api.passed_jobs import NOT_TAKEN, PassedJobs, decode_reply, encode, outcome_of
+from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.ids import JobId, ids_from
+from fairway.core.job import is_heavy
+from fairway.core.regions.held import HeldCall
+from fairway.core.tenant import Tenant
+from fairway.runtime.telemetry import logger
+from fairway.services.group_commit import GroupCommit, Sizes
+from fairway.services.platform import Platform
+from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway
+from fairway.services.regions.regions import Regions
+from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
+
+log = logger("regions")
+
+CALLS_MAX = 4  # under way to a region, of each weight
+GATHER_SECONDS = 0.005
+MARGIN_SECONDS = 1.5  # for the way there and back, beyond what the home itself takes at most
+#: The home has done nothing with it.
+NOT_TAKEN_THERE = NOT_TAKEN | {"NOT_HOME"}
+
+
+class Waiting(NamedTuple):
+    call: PassedJobs
+    told: asyncio.Future[Any]
+    payload_bytes: int
+
+
+class NoAnswer(NamedTuple):
+    """`is_open`: the home may have it all the same."""
+
+    is_open: bool
+
+
+SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
+
+
+class RegionLines:
+    """Made only where there are regions."""
+
+    def __init__(self, platform: Platform, regions: Regions) -> None:
+        self._platform = platform
+        self._regions = regions
+        self._lines: dict[tuple[str, bool], GroupCommit[Waiting]] = {}
+        self._waiting_max = platform.settings.submit_waiting_max
+        self._seconds_max = platform.settings.store_wait_seconds + MARGIN_SECONDS
+        self._jobs_waiting = 0
+
+    def elsewhere(self, tenant: Tenant) -> str | None:
+        return self._regions.elsewhere(tenant.id)
+
+    async def submit(
+        self,
+        home: str,
+        tenant: Tenant,
+        wanted: Sequence[NewJob],
+        *,
+        is_admitted: bool,
+        whole: WholeKey | None,
+    ) -> list[Verdict]:
+        platform, counter = self._platform, self._regions.metrics.passed_on
+        shard = platform.tenant_shards.of(tenant.id)
+        first = platform.submissions.ids.make(shard, len(wanted))[0]
+        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
+        told = await self._ask(home, call)
+        if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
+            told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)
+        if isinstance(told, NoAnswer):
+            await self._hold(home, tenant, call, told)
+            counter.labels(home, "held").inc(call.count)
+            return [Accepted(one) for one in ids_from(first, call.count)]
+        if isinstance(told, FairwayError):
+            counter.labels(home, "refused").inc(call.count)
+            raise told
+        counter.labels(home, "passed_on").inc(call.count)
+        verdicts: list[Verdict] = told
+        return verdicts
+
+    async def _hold(self, home: str, tenant: Tenant, call: PassedJobs, told: NoAnswer) -> None:
+        """What may be on disk at the home is not refused here: its caller would send it anew."""
+        if not (call.is_admitted or told.is_open):
+            self._platform.submissions.admit(tenant, call.count)
+        body = encode(msgspec.structs.replace(call, is_admitted=True))
+        last = ids_from(call.first, call.count)[-1]
+        shard = self._platform.tenant_shards.of(tenant.id)
+        offered_to = home if told.is_open else None
+        held = HeldCall(shard, tenant.id, call.first, JobId(last), call.count, body, offered_to)
+        await self._regions.held.hold(held)
+
+    async def _ask(self, home: str, call: PassedJobs) -> Any:
+        if self._regions.peers.is_away(home):
+            return NoAnswer(is_open=False)
+        if self._jobs_waiting and self._jobs_waiting + call.count > self._waiting_max:
+            raise Unavailable(
+                "More jobs are on their way to other regions than this server holds; nothing of"
+                " this was accepted. Send it again shortly.",
+                code="OVERLOADED",
+            )
+        told = asyncio.get_running_loop().create_future()
+        size_bytes = sum([len(new.payload) for new in call.jobs])
+        self._jobs_waiting += call.count
+        try:
+            self._line(home, is_heavy(call.count, size_bytes)).add(Waiting(call, told, size_bytes))
+            return await told
+        finally:
+            self._jobs_waiting -= call.count
+
+    def _line(self, home: str, heavy: bool) -> GroupCommit[Waiting]:
+        line = self._lines.get((home, heavy))
+        if line is None:
+            line = self._lines[home, heavy] = GroupCommit(
+                "to_region",
+                lambda group: self._flush(home, group),
+                instruments=self._platform.instruments,
+                sizes=SIZES,
+                writes_max=CALLS_MAX,
+                linger_seconds=GATHER_SECONDS,
+                linger_counts="jobs" if heavy else "items",
+            )
+        return line
+
+    async def _flush(self, home: str, group: list[Waiting]) -> None:
+        """One call for all of them; whatever happens, each is told."""
+        group = [one for one in group if not one.told.done()]
+        rest, peers = NoAnswer(is_open=True), self._regions.peers
+        try:
+            if not group or peers.is_away(home):
+                rest = NoAnswer(is_open=False)
+                return
+            body = encode([one.call for one in group])
+            answer = await peers.call(home, JOBS_PATH, body, self._seconds_max)
+            for one, said in zip(group, decode_reply(answer).items, strict=True):
+                if not one.told.done():
+                    one.told.set_result(outcome_of(one.call, said))
+        except RegionAway as error:
+            rest = NoAnswer(error.is_open)
+            log.warning("home does not answer, jobs are held here", region=home)
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
+            log.error("home answers what nobody can read", region=home, error=repr(error))
+        finally:
+            for one in group:
+                if not one.told.done():
+                    one.told.set_result(rest)

@@ -1,0 +1,255 @@
+"""Requests that another region must answer: passed on whole, with the key that they came with.
+
+Keys are known in every region, so the home looks at the key itself. What a tenant asks goes to its
+home; what operators change of tenants, tiers, keys and homes goes to the directory. Reads of one
+job go where it may be, the likeliest region first. Submissions are not here: they can be held
+(`api/region_lines.py`). What streams or is very large is refused, with the address to go to.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import CALLER, SESSION
+from fairway.api.endpoint import Endpoint
+from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
+from fairway.api.http.headers import header
+from fairway.api.regions.held_views import held_view
+from fairway.api.relay import KEPT, NOT_PASSED_ON
+from fairway.core.errors import Conflict, NotFound
+from fairway.core.ids import JobId, TenantId, parse_job_id
+from fairway.runtime.plain_http import Reply, head_lines
+from fairway.services.platform import Platform
+from fairway.services.regions.peer_calls import (
+    REGION_SECRET,
+    RegionAway,
+    directory_away,
+    home_away,
+)
+from fairway.services.regions.regions import Regions
+from fairway.services.registry.principal import Principal
+
+#: Of the region that passes a request on: whoever gets it answers by itself.
+FROM_REGION = b"x-fairway-region"
+CALL_SECONDS_MAX = 62.0  # one that is held by `Prefer: wait` as well
+SUBMISSIONS = frozenset({"POST /v1/jobs", "POST /v1/jobs/batch"})
+JOB_READS = frozenset({"GET /v1/jobs/{id}", "HEAD /v1/jobs/{id}"})
+#: They stay open, or are larger than a server holds.
+NOT_PASSABLE = frozenset(
+    {
+        "GET /v1/jobs/{id}/events",
+        "GET /v1/events/stream",
+        "GET /v1/events/socket",
+        "GET /v1/live",
+        "POST /v1/uploads",
+        "GET /v1/jobs/{id}/payload",
+        "GET /v1/jobs/{id}/result",
+    }
+)
+#: Every region answers these by itself, for whomever.
+OF_EACH_REGION = frozenset({"GET /v1/pools", "GET /session", "DELETE /session"})
+#: What is changed in the directory alone.
+OF_DIRECTORY = ("/v1/tenants", "/v1/tiers", "/v1/keys")
+SPEND_CAP = "/spend-cap"  # is of the home's own books
+READING = ("GET", "HEAD")
+
+
+class RegionGate:
+    """Made only where there are regions."""
+
+    def __init__(self, platform: Platform, regions: Regions) -> None:
+        self._platform = platform
+        self._regions = regions
+
+    # -- hot paths ---------------------------------------------------------------------------
+
+    async def has_answered(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        endpoint: Endpoint,
+        here: Callable[[], Awaitable[None]],
+    ) -> bool:
+        """Whether another region's answer was sent; or, of a job, what any region knows."""
+        caller: Principal = scope[CALLER]
+        if endpoint.call in JOB_READS and caller.tenant is not None:
+            await self._read_job(scope, send, caller.tenant.id, here)
+            return True
+        region = self._answering(scope, endpoint, caller)
+        if region is None:
+            return False
+        body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
+        await self._send(send, await self._ask(region, scope, body))
+        return True
+
+    # -- cold routes -------------------------------------------------------------------------
+
+    async def reply(self, request: Request, endpoint: Endpoint) -> Response | None:
+        """Another region's answer; None: this one's own."""
+        scope = request.scope
+        caller: Principal | None = scope.get(CALLER)
+        if caller is None:
+            return None
+        region = self._answering(scope, endpoint, caller)
+        if region is None:
+            return None
+        bytes_max = self._platform.settings.body_bytes_max
+        body = await read_body(scope, request.receive, bytes_max)
+        return await self.reply_of(request, region, body)
+
+    async def reply_of(self, request: Request, region: str, body: bytes) -> Response:
+        reply = await self._ask(region, request.scope, body)
+        return Response(reply.body, reply.status, headers=_back(reply))
+
+    # -- where to ----------------------------------------------------------------------------
+
+    def _answering(self, scope: Scope, endpoint: Endpoint, caller: Principal) -> str | None:
+        if endpoint.call in OF_EACH_REGION or self._is_passed_on(scope):
+            return None
+        region = self._region_for(endpoint, caller)
+        if region is None:
+            return None
+        if endpoint.call in NOT_PASSABLE or SESSION in scope:
+            urls = self._regions.map.regions[region].urls
+            raise Conflict(
+                f"The tenant's home is the region {region}, and this is not passed on to it: ask"
+                f" at {urls[0]}.",
+                code="HOME_ELSEWHERE",
+            )
+        return region
+
+    def _region_for(self, endpoint: Endpoint, caller: Principal) -> str | None:
+        if caller.tenant is not None:
+            if caller.scope == "worker" or endpoint.call in SUBMISSIONS:
+                return None
+            return self._regions.elsewhere(caller.tenant.id)
+        is_change = endpoint.method not in READING and endpoint.path.startswith(OF_DIRECTORY)
+        if not is_change or endpoint.path.endswith(SPEND_CAP):
+            return None
+        directory = self._regions.homes.directory_region
+        return None if directory == self._regions.map.here else directory
+
+    def _is_passed_on(self, scope: Scope) -> bool:
+        if header(scope, FROM_REGION) is None:
+            return False
+        return hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    async def _ask(self, region: str, scope: Scope, body: bytes) -> Reply:
+        """What the region says; a change is asked of another of its servers only if it was not
+        heard by the first."""
+        is_read = scope["method"] in READING
+        try:
+            return await self._regions.peers.pass_on(
+                region,
+                "GET" if scope["method"] == "HEAD" else scope["method"],
+                quote(scope["path"]) + _query(scope),
+                body,
+                CALL_SECONDS_MAX,
+                self._lines(scope),
+                may_repeat=is_read,
+            )
+        except RegionAway:
+            is_directory = region == self._regions.homes.directory_region
+            is_staff = scope[CALLER].tenant is None
+            away = directory_away if is_directory and is_staff else home_away
+            raise away(region) from None
+
+    def _lines(self, scope: Scope) -> str:
+        own = {FROM_REGION, REGION_SECRET}
+        told = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in reversed(scope["headers"])  # the first counts
+            if name not in NOT_PASSED_ON and name not in own
+        }
+        told[FROM_REGION.decode()] = self._regions.map.here
+        told[REGION_SECRET.decode()] = self._regions.secret.decode()
+        return head_lines(told)
+
+    async def _send(self, send: Send, reply: Reply) -> None:
+        back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
+        await send_bytes(send, reply.status, reply.body, back)
+
+    # -- one job -----------------------------------------------------------------------------
+
+    async def _read_job(
+        self, scope: Scope, send: Send, tenant: TenantId, here: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Wherever it is: moved, accepted elsewhere before its tenant moved, or held."""
+        job = parse_job_id(scope["path"].rpartition("/")[2])
+        if job is None or self._is_passed_on(scope):
+            await self._read_here(scope, send, tenant, job, here)
+            return
+        absent: Exception = NotFound(f"There is no job {job}.")
+        for region in self._regions.may_have(tenant, job):
+            if region == self._regions.map.here:
+                try:
+                    await self._read_here(scope, send, tenant, job, here)
+                    return
+                except NotFound as error:
+                    absent = absent if not isinstance(absent, NotFound) else error
+                    continue
+            if self._regions.peers.is_away(region):
+                absent = home_away(region)
+                continue
+            try:
+                reply = await self._ask(region, scope, b"")
+            except Exception as error:
+                absent = error
+                continue
+            if reply.status != 404:
+                await self._send(send, reply)
+                return
+        raise absent
+
+    async def _read_here(
+        self,
+        scope: Scope,
+        send: Send,
+        tenant: TenantId,
+        job: JobId | None,
+        here: Callable[[], Awaitable[None]],
+    ) -> None:
+        try:
+            await here()
+            return
+        except NotFound:
+            held = None if job is None else await self._regions.held.find(tenant, job)
+            if held is None:
+                raise
+        if held.became is not None:
+            await self._send(send, await self._read_other(scope, tenant, held.became))
+            return
+        view = held_view(held, self._platform.directory)
+        await send_bytes(send, 200, msgspec.json.encode(view))
+
+    async def _read_other(self, scope: Scope, tenant: TenantId, job: JobId) -> Reply:
+        """The job that this one turned out to be: another with the same Idempotency-Key."""
+        path = f"{scope['path'].rpartition('/')[0]}/{job}"
+        for region in self._regions.may_have(tenant, job):
+            reply = await self._ask(region, {**scope, "path": path}, b"")
+            if reply.status != 404:
+                return reply
+        raise NotFound(
+            f"The job turned out to be {job}, which had the same Idempotency-Key and is gone."
+        )
+
+
+def _back(reply: Reply) -> dict[str, str]:
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in reply.headers
+        if name.lower() in KEPT
+    }
+
+
+def _query(scope: Scope) -> str:
+    return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""

@@ -1,0 +1,47 @@
+"""How a job looks that is held for its home in another region: as one that waits."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from fairway.api.passed_jobs import PassedJobs
+from fairway.core.ids import ids_from, unix_ms_of
+from fairway.core.lifecycle import State
+from fairway.core.regions.held import HeldKind
+from fairway.core.unix_time import from_unix_ms
+from fairway.services.regions.held import HeldSight
+from fairway.services.regions.moved_rows import MovedRow
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.wire.messages import JobView
+
+_decode_call = msgspec.msgpack.Decoder(PassedJobs).decode
+
+
+def held_view(held: HeldSight, directory: Directory) -> JobView:
+    found = held.found
+    if found.kind == HeldKind.JOB:
+        moved = msgspec.json.decode(found.body, type=MovedRow)
+        return JobView(
+            id=found.id,
+            type=moved.type,
+            pool=moved.pool,
+            state=State(moved.row["state"]).label,
+            priority=moved.row["priority"],
+            attempts=moved.row["attempts"],
+            deliveries=moved.row["deliveries"],
+            created_at=from_unix_ms(unix_ms_of(found.id)),
+        )
+    new = _decode_call(found.body).jobs[held.place]
+    job = ids_from(found.id, found.jobs)[held.place]
+    return JobView(
+        id=job,
+        type=new.type,
+        pool=directory.pools.by_number[new.pool].name,
+        state=State.QUEUED.label,
+        priority=new.priority,
+        attempts=0,
+        deliveries=0,
+        created_at=from_unix_ms(unix_ms_of(job)),
+        payload=Raw(new.payload),
+    )

@@ -1,0 +1,132 @@
+"""What servers of other regions ask of this one: its state, the directory, jobs to take in.
+
+Only who shows the regions' secret gets here. Jobs are taken only for tenants that are at home here,
+as far as this server has heard a moment ago: one that was stopped and resumed looks first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from typing import Any
+
+import msgspec
+
+from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
+from fairway.api.http.headers import header
+from fairway.api.passed_jobs import (
+    PassedJobs,
+    PassedReply,
+    decode_calls,
+    encode,
+    refusal,
+    told_of,
+    unforeseen,
+)
+from fairway.api.passing import Passing
+from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
+from fairway.core.ids import TenantId
+from fairway.core.regions.held import HeldKind
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.services.regions.moved_rows import MovedLot, MovedRow
+from fairway.services.regions.peer_calls import (
+    DIRECTORY_PATH,
+    JOBS_PATH,
+    KNOWN_PATH,
+    REGION_SECRET,
+    ROWS_PATH,
+    STATE_PATH,
+)
+from fairway.services.regions.regions import Regions
+
+BODY_BYTES_MAX = 64 << 20
+IDS_MAX = 10_000
+
+
+class RegionInlet:
+    def __init__(self, platform: Platform, regions: Regions, passing: Passing) -> None:
+        self._platform = platform
+        self._regions = regions
+        self._passing = passing
+
+    def is_peer(self, scope: Scope) -> bool:
+        return hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if not self.is_peer(scope):
+            raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
+        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        try:
+            await send_bytes(send, 200, await self._answer(path, body))
+        except (msgspec.DecodeError, msgspec.ValidationError, StopIteration) as error:
+            raise InvalidRequest(str(error)) from None
+
+    async def _answer(self, path: str, body: bytes) -> bytes:
+        if path == STATE_PATH:
+            return self._regions.watch.tell_state()
+        if path == DIRECTORY_PATH:
+            return await self._regions.watch.tell_changes(body)
+        if path == JOBS_PATH:
+            return await self._take_jobs(body)
+        if path == ROWS_PATH:
+            return await self._take_rows(body)
+        assert path == KNOWN_PATH
+        return await self._tell_known(body)
+
+    async def _at_home(self, of: TenantId) -> Tenant:
+        """The tenant, if it is at home here; by what was heard within the last seconds.
+
+        A home whose store is away says at once that it has nothing: then the jobs are held.
+        """
+        if self._platform.database.is_away:
+            raise Unavailable(code="NOT_HOME")
+        is_sure = await self._regions.watch.make_sure()
+        tenant = self._platform.directory.tenants.get(of)
+        if not is_sure or tenant is None or self._regions.elsewhere(of) is not None:
+            raise Unavailable(code="NOT_HOME")
+        return tenant
+
+    async def _take_jobs(self, body: bytes) -> bytes:
+        calls = decode_calls(body)
+        return encode(PassedReply(await asyncio.gather(*map(self._take, calls)), {}))
+
+    async def _take(self, call: PassedJobs) -> Any:
+        try:
+            tenant = await self._at_home(call.tenant)
+            verdicts = await self._passing.submit(
+                tenant,
+                call.jobs,
+                is_admitted=call.is_admitted,
+                whole=call.whole,
+                first=call.first,
+            )
+        except FairwayError as error:
+            return refusal(error)
+        except Exception as error:
+            return refusal(unforeseen(error))
+        return told_of(verdicts)
+
+    async def _take_rows(self, body: bytes) -> bytes:
+        of, kind, texts = msgspec.msgpack.decode(body, type=tuple[int, int, list[bytes]])
+        rows = [msgspec.json.decode(text, type=MovedRow) for text in texts]
+        lot = MovedLot(TenantId(of), HeldKind(kind), rows)
+        try:
+            await self._at_home(lot.tenant)
+            if lot.shard >= self._platform.tenant_shards.count:
+                raise InvalidRequest("There is no such shard in this region.")
+            return encode(await self._regions.moved_rows.take(lot))
+        except FairwayError as error:
+            return encode([refusal(error)] * len(rows))
+
+    async def _tell_known(self, body: bytes) -> bytes:
+        """By what is in this store; nothing that was sent before is taken any more, for this
+        region has heard that it is not the home."""
+        of, ids = msgspec.msgpack.decode(body, type=tuple[int, list[str]])
+        tenant = TenantId(of)
+        if not await self._regions.watch.make_sure():
+            raise Unavailable(code="NOT_HOME")
+        shard = self._platform.tenant_shards.of(tenant)
+        found = await self._regions.moved_rows.known(tenant, shard, ids[:IDS_MAX])
+        return encode(sorted(found))

@@ -1,0 +1,46 @@
+"""What a home's answer about held jobs means: taken, refused for good, or to be sent again.
+
+Held jobs were acknowledged: nothing but a refusal that would be the same tomorrow ends the wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairway.core.ids import JobId, ids_from
+
+#: Refusals that another try would meet again.
+FINAL = frozenset(
+    {
+        "NOT_UNIQUE",
+        "IDEMPOTENCY_KEY_REUSED",
+        "INVALID_REQUEST",
+        "UNKNOWN_POOL",
+        "PAYLOAD_TOO_LARGE",
+        "TOO_MANY_JOB_TYPES",
+        "PAYLOAD_DOES_NOT_FIT",
+    }
+)
+
+
+def is_final_refusal(said: Mapping[str, Any]) -> bool:
+    return said.get("code") in FINAL
+
+
+def said_of(first: JobId, jobs: int, answer: Any) -> Any:
+    """What is to be remembered of a call's jobs, by place; None: all were taken under their ids.
+
+    A text is the id of the job that one turned out to be, an empty one means its own; a mapping is
+    a refusal.
+    """
+    if answer is None or isinstance(answer, Mapping):
+        return answer
+    ids = ids_from(first, jobs)
+    told: list[Any] = []
+    for own, said in zip(ids, answer, strict=True):
+        if isinstance(said, Mapping):
+            told.append(said)
+        else:
+            told.append("" if said[0] == own else said[0])
+    return told if any(told) else None

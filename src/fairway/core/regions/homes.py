@@ -1,0 +1,73 @@
+"""Whose home is where, and whose word on that counts: terms that only grow, no clocks.
+
+One region at a time is the directory: tenants, tiers, keys and homes are changed there. Each change
+of the directory has a higher *directory term*; each move of a tenant has a higher *home term*. What
+was said under a higher directory term stands above all that was said under a lower one, so a region
+that was cut off and went on by itself loses, whatever it said meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: Without a peer's answer for so long, a region that starts goes on with what it knows.
+ALONE_SECONDS = 5.0
+#: A server that did not look for so long was stopped: what it knew may be old.
+STALE_SECONDS = 5.0
+
+
+class Home(NamedTuple):
+    """Where a tenant's jobs are dispatched, by the word of the directory."""
+
+    region: str
+    term: int
+    directory_term: int
+
+    def is_newer_than(self, other: Home) -> bool:
+        return (self.directory_term, self.term) > (other.directory_term, other.term)
+
+
+class DirectoryClaim(NamedTuple):
+    """That a region is the directory, as one of them believes."""
+
+    term: int
+    region: str
+
+
+def leading(claims: Iterable[DirectoryClaim]) -> DirectoryClaim:
+    """Whom all follow. Of two that were made at once, by operators who knew nothing of each other,
+    the name decides, everywhere alike."""
+    return max(claims)
+
+
+class Acquaintance:
+    """Whether this server knows the present homes well enough to dispatch anything.
+
+    It does once the directory has told it; or when it has asked in vain for a while, since no other
+    region's word can be had. Who was stopped and resumed begins again.
+    """
+
+    def __init__(self) -> None:
+        self._asking_since_us: int | None = None
+        self._looked_us: int | None = None
+        self._is_told = False
+
+    def is_stale(self, now_us: int) -> bool:
+        """No look was finished for so long that it must be looked again before anything else."""
+        looked_us = self._looked_us
+        return looked_us is None or now_us - looked_us > STALE_SECONDS * 1e6
+
+    def looked(self, began_us: int, now_us: int, *, is_told: bool) -> None:
+        """A look is over; `is_told`: the directory answered, or is this region."""
+        if self.is_stale(began_us):
+            self._is_told, self._asking_since_us = False, began_us
+        self._looked_us = now_us
+        self._is_told = self._is_told or is_told
+
+    def may_dispatch(self, now_us: int) -> bool:
+        if self.is_stale(now_us):
+            return False
+        since_us = self._asking_since_us
+        is_alone = since_us is not None and now_us - since_us >= ALONE_SECONDS * 1e6
+        return self._is_told or is_alone

@@ -1,0 +1,134 @@
+"""What operators do to homes: move a tenant, fail a lost region over, let it come back.
+
+Each is one transaction in the directory's store with its line in the audit. A failover of the
+directory itself is done in the region that takes over: it becomes the directory, under a higher
+term. Nobody else decides that a region is lost: without a third one to ask, only people know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.core.audit import Act, Actor
+from fairway.core.errors import Conflict, InvalidRequest, NotFound
+from fairway.core.ids import TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.region_map import RegionMap
+from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.peer_calls import RegionPeers
+from fairway.services.regions.watch import RegionWatch
+from fairway.services.registry.audit_log import AuditLog
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.transient_errors import told_if_away
+from fairway.store.connections.database import Database
+from fairway.store.regions import regions as store
+
+
+class Moved(NamedTuple):
+    source: str
+    target: str
+    tenants: int
+    directory: str
+    directory_term: int
+
+
+class RegionActs:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        regions: RegionMap,
+        homes: HomeTable,
+        peers: RegionPeers,
+        watch: RegionWatch,
+        audit_log: AuditLog,
+        *,
+        tenant_shards: TenantShards,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._map = regions
+        self._homes = homes
+        self._peers = peers
+        self._watch = watch
+        self._audit_log = audit_log
+        self._tenant_shards = tenant_shards
+
+    def acts_at(self, source: str, target: str) -> str:
+        """Where a failover is done: in the directory; or in the target, if that one is lost."""
+        directory = self._homes.directory_region
+        return target if directory == source else directory
+
+    async def set_home(self, name: str, region: str, actor: Actor) -> TenantId:
+        """Its unfinished jobs follow it, except what runs and members of flows."""
+        self._check_target(region)
+        tenant = self._directory.tenant_ids.get(name)
+        if tenant is None:
+            raise NotFound(f"There is no tenant {name[:64]!r}.")
+        before = self._homes.home_of(tenant)
+        if before != region:
+            async with (
+                told_if_away,
+                self._database.people() as connection,
+                connection.transaction(),
+            ):
+                row = await store.read_region(connection)
+                await store.set_home(connection, tenant, region, row.directory_term)
+                act = Act("set_home", name, tenant, {"region": before}, {"region": region})
+                await self._audit_log.add(connection, actor, act)
+            await self._watch.run_once(0)
+        return tenant
+
+    async def fail_over(self, source: str, target: str, actor: Actor) -> Moved:
+        """All tenants of a region that is lost, on an operator's word."""
+        self._check_named(source)
+        if source == target:
+            raise InvalidRequest("A region cannot take over from itself.", field="/to")
+        if target != self._map.here:
+            self._check_target(target)
+        heard = max((one.directory_term for one in self._watch.states.values()), default=0)
+        async with told_if_away, self._database.people() as connection, connection.transaction():
+            row = await store.read_region(connection)
+            if row.directory == source:
+                term = await store.be_directory(connection, heard)
+                directory = self._map.here
+            else:
+                term, directory = await store.raise_term(connection), row.directory
+            moved = await store.fail_over(connection, source, target, row.directory, term)
+            after = {"target": target, "tenants": moved, "directory_term": term}
+            act = Act("fail_over_region", source, before={"directory": row.directory}, after=after)
+            await self._audit_log.add(connection, actor, act)
+        await self._watch.run_once(0)
+        return Moved(source, target, moved, directory, term)
+
+    async def fail_back(self, region: str, actor: Actor) -> Moved:
+        """What a failover took from a region goes back to it; it must be there to take it."""
+        self._check_target(region)
+        async with told_if_away, self._database.people() as connection, connection.transaction():
+            row = await store.read_region(connection)
+            moved = await store.fail_back(connection, region, row.directory_term)
+            act = Act("fail_back_region", region, after={"tenants": moved})
+            await self._audit_log.add(connection, actor, act)
+        await self._watch.run_once(0)
+        return Moved(self._map.here, region, moved, row.directory, row.directory_term)
+
+    def _check_named(self, region: str) -> None:
+        if region not in self._map.regions:
+            names = ", ".join(self._map.regions)
+            raise NotFound(f"There is no region {region[:40]!r}; there are {names}.")
+
+    def _check_target(self, region: str) -> None:
+        """A home must be there, know of what happened, and have room for the same ids."""
+        self._check_named(region)
+        if region == self._map.here:
+            return
+        state, row = self._watch.states.get(region), self._homes.row
+        if state is None or region not in self._watch.latencies_ms:
+            raise Conflict(f"The region {region} does not answer: nobody can be at home there.")
+        if state.founded != self._tenant_shards.founded:
+            raise Conflict(
+                f"The region {region} was founded with {state.founded} shards and this one"
+                f" {self._tenant_shards.founded}: ids of jobs name their shard, so they must have as many."
+            )
+        if row is not None and state.directory_term < row.directory_term:
+            raise Conflict(f"The region {region} has not heard of the last change yet; try again.")

@@ -1,0 +1,125 @@
+"""Takes unfinished jobs and schedules of tenants that are at home elsewhere out of the backlog.
+
+They become held ones in the same statement, and are handed over like any others. What runs ends
+here, and if it is to run again it is handed over then. Members of flows stay and end here, and so
+do jobs whose payloads are in this region's object storage: they may go on when nothing else runs
+here that might come back to the backlog, as a run does whose worker died with the region. Only the
+owner of a shard does this, after nothing of the tenant was started for a moment: what ended then is
+on disk.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+
+from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId
+from fairway.core.job import JobFilter
+from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.watchers import Watchers
+from fairway.services.regions.home_table import HomeTable
+from fairway.store import history
+from fairway.store.connections.database import Database
+from fairway.store.regions import held_jobs as store
+
+log = logger("regions")
+
+JOBS_AT_ONCE = 500
+SCHEDULES_AT_ONCE = 100
+TENANTS_LOOKED_AT = 500  # at once, whether they have anything here
+TENANTS_PER_ROUND = 50
+BUSY_SECONDS = 0.05
+REST_SECONDS = 1.0
+SETTLE_US = 2_000_000  # ends of runs are on disk by then
+AGAIN_US = 60_000_000  # a run that ended since may have put its job back
+RUNS_US = 1_000_000  # until it is looked again whether what runs here has ended
+UNFINISHED = [State.SCHEDULED.value, State.QUEUED.value, State.RUNNING.value]
+
+
+class Moving:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        homes: HomeTable,
+        *,
+        tenant_shards: TenantShards,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._homes = homes
+        self._tenant_shards = tenant_shards
+        self._due_us: dict[TenantId, int] = {}  # those that are away → when to look
+        self._cursors: dict[TenantId, str] = {}
+        self._running: set[TenantId] = set()  # something of theirs was seen to run, in this walk
+
+    async def run_once(self, now_us: int) -> float:
+        self._know(now_us)
+        due = [one for one, at_us in self._due_us.items() if at_us <= now_us and self._is_ours(one)]
+        due = await self._with_rows(due[:TENANTS_LOOKED_AT], now_us)
+        for tenant in due[:TENANTS_PER_ROUND]:
+            if not await self._is_empty_after_a_page(tenant):
+                continue
+            if tenant in self._running:
+                self._running.discard(tenant)
+                self._due_us[tenant] = now_us + RUNS_US
+            else:
+                self._homes.emptied(tenant)
+                self._due_us[tenant] = now_us + AGAIN_US
+        return BUSY_SECONDS if due else REST_SECONDS
+
+    def _know(self, now_us: int) -> None:
+        known, first_us = self._due_us, now_us + SETTLE_US
+        self._due_us = {one: known.get(one, first_us) for one in self._homes.away()}
+        self._cursors = {one: at for one, at in self._cursors.items() if one in self._due_us}
+        self._running &= self._due_us.keys()
+
+    def _is_ours(self, tenant: TenantId) -> bool:
+        return self._dispatcher.is_open(self._shard(tenant))
+
+    def _shard(self, tenant: TenantId) -> ShardId:
+        return self._tenant_shards.of(tenant)
+
+    async def _with_rows(self, due: list[TenantId], now_us: int) -> list[TenantId]:
+        """Those that have anything here: most tenants of other regions never had."""
+        found: set[TenantId] = set()
+        by_shard = sorted((self._shard(tenant), tenant) for tenant in due)
+        for shard, pairs in groupby(by_shard, key=itemgetter(0)):
+            asked = [tenant for _, tenant in pairs]
+            async with self._database.background() as connection:
+                found |= await store.tenants_with_rows(connection, shard, asked)
+        for tenant in due:
+            if tenant not in found:
+                self._homes.emptied(tenant)
+                self._due_us[tenant] = now_us + AGAIN_US
+        return [tenant for tenant in due if tenant in found]
+
+    async def _is_empty_after_a_page(self, tenant: TenantId) -> bool:
+        shard, before = self._shard(tenant), self._cursors.get(tenant, HIGHEST_JOB_ID)
+        term = self._dispatcher.term_of(shard)
+        if term is None:
+            return False
+        wanted = JobFilter(before, LOWEST_JOB_ID, UNFINISHED, None, None, JOBS_AT_ONCE)
+        async with self._database.background() as connection:
+            schedules = await store.hold_schedules(
+                connection, shard, term, tenant, SCHEDULES_AT_ONCE
+            )
+            part = await history.live_jobs(connection, shard, tenant, wanted)
+            page = [job for job in part.jobs if self._dispatcher.lease_on(job.id) is None]
+            if len(page) < len(part.jobs):
+                self._running.add(tenant)
+            gone = set[str]()
+            if page:
+                ids = [job.id for job in page]
+                gone = await store.hold_jobs(connection, shard, term, tenant, ids)
+        if gone:
+            self._dispatcher.cancelled([(job.id, job.key) for job in page if job.id in gone])
+            self._watchers.notify(gone)
+            log.info("jobs leave for their home", tenant=tenant, jobs=len(gone))
+        self._cursors[tenant] = part.cursor or HIGHEST_JOB_ID
+        return part.cursor is None and not (gone or schedules)

@@ -1,0 +1,136 @@
+"""Calls to servers of other regions: whichever of a region's addresses answers.
+
+A region that does not answer counts as away until the watch hears it again, so that a home that
+hangs costs one caller its time and not all of them. Decides nothing about what is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairway.core.errors import Unavailable
+from fairway.core.regions.region_map import RegionMap
+from fairway.runtime.plain_http import HttpClient, Reply, head_lines
+
+REGION_SECRET = b"x-fairway-region-secret"
+STATE_PATH = "/internal/region/state"
+DIRECTORY_PATH = "/internal/region/directory"
+JOBS_PATH = "/internal/region/jobs"
+ROWS_PATH = "/internal/region/rows"
+KNOWN_PATH = "/internal/region/known"
+PATHS = (STATE_PATH, DIRECTORY_PATH, JOBS_PATH, ROWS_PATH, KNOWN_PATH)
+#: No answer came, or none that says anything.
+BROKEN = (OSError, TimeoutError)
+
+
+class RegionAway(OSError):
+    """None of a region's servers takes calls. `is_open`: one may have done what it was asked."""
+
+    def __init__(self, region: str, *, is_open: bool) -> None:
+        super().__init__(f"The region {region} does not answer.")
+        self.is_open = is_open
+
+
+class RegionPeers:
+    def __init__(self, regions: RegionMap, secret: str) -> None:
+        self._map = regions
+        self._lines = head_lines({REGION_SECRET.decode(): secret})
+        self._clients: dict[str, HttpClient] = {}
+        self._last_good: dict[str, str] = {}  # region → address
+        self.away: set[str] = set()
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+        """As a server of ours; what is asked may be asked twice. RegionAway: nobody answers."""
+        reply = await self.pass_on(
+            region, "POST", path, body, seconds, self._lines, may_repeat=True
+        )
+        if reply.status != 200:
+            raise RegionAway(region, is_open=reply.status >= 500)
+        return reply.body
+
+    async def ask_any(self, region: str, path: str, seconds: float) -> bytes:
+        """All its servers at once, the first answer counts: one that hangs holds up nobody."""
+        urls = self._map.regions[region].urls
+        calls = [asyncio.create_task(self._ask(url, path, seconds)) for url in urls]
+        try:
+            for call in asyncio.as_completed(calls):
+                answer = await call
+                if answer is not None:
+                    return answer
+        finally:
+            for one in calls:
+                one.cancel()
+        self.away.add(region)
+        raise RegionAway(region, is_open=False)
+
+    async def _ask(self, url: str, path: str, seconds: float) -> bytes | None:
+        try:
+            reply = await self._client(url).call("POST", path, b"{}", seconds, self._lines)
+        except BROKEN:
+            return None
+        return reply.body if reply.status == 200 else None
+
+    async def pass_on(
+        self,
+        region: str,
+        method: str,
+        path: str,
+        body: bytes,
+        seconds: float,
+        lines: str,
+        *,
+        may_repeat: bool,
+    ) -> Reply:
+        """The first answer of any of its servers; another is asked if one surely did nothing."""
+        is_open = False
+        for url in self._addresses(region):
+            try:
+                reply = await self._client(url).call(method, path, body, seconds, lines)
+            except ConnectionRefusedError:
+                continue
+            except BROKEN:
+                is_open = True
+                if not may_repeat:
+                    break
+            else:
+                self._last_good[region] = url
+                return reply
+        self.away.add(region)
+        raise RegionAway(region, is_open=is_open)
+
+    def heard(self, region: str) -> None:
+        self.away.discard(region)
+
+    def is_away(self, region: str) -> bool:
+        return region in self.away
+
+    def _addresses(self, region: str) -> list[str]:
+        urls = list(self._map.regions[region].urls)
+        good = self._last_good.get(region)
+        return [good, *(url for url in urls if url != good)] if good is not None else urls
+
+    def _client(self, url: str) -> HttpClient:
+        client = self._clients.get(url)
+        if client is None:
+            client = self._clients[url] = HttpClient(url, {})
+        return client
+
+
+def home_away(region: str) -> Unavailable:
+    return Unavailable(
+        f"The tenant's home is the region {region}, and none of its servers answers. Try again when"
+        " it is back.",
+        code="HOME_UNREACHABLE",
+    )
+
+
+def directory_away(region: str) -> Unavailable:
+    return Unavailable(
+        f"Tenants, tiers, keys and homes are changed in the region {region}, and none of its"
+        " servers answers. Nothing was changed.",
+        code="DIRECTORY_UNREACHABLE",
+    )

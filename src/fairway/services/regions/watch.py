@@ -1,0 +1,253 @@
+"""Keeps a region acquainted with the others: who answers, who is the directory, what changed there.
+
+Every second each server asks the other regions; one server of the region brings what changed in
+the directory into this region's store. Nothing is owned, so nothing is granted, before the present
+homes were heard (`Acquaintance`): a region that comes back learns that its tenants were moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.homes import Acquaintance, DirectoryClaim, leading
+from fairway.core.regions.region_map import RegionMap
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import Step
+from fairway.runtime.telemetry import logger
+from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.peer_calls import (
+    BROKEN,
+    DIRECTORY_PATH,
+    STATE_PATH,
+    RegionPeers,
+)
+from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.store.connections.database import Database
+from fairway.store.regions import regions as store
+from fairway.store.regions.regions import FIRST_KEYS, Kind, RegionRow
+from fairway.store.registry import shards
+from fairway.store.sql import Connection
+
+log = logger("regions")
+
+ROUND_SECONDS = 1.0
+STATE_SECONDS_MAX = 1.0
+PULL_SECONDS_MAX = 10.0
+PULL_PAUSE_SECONDS = 0.8
+OVERLAP = timedelta(seconds=10)  # makes up for commits that come late
+PAGE_ROWS = 2_000
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+NOT_YET_SECONDS = 0.2
+KINDS: tuple[Kind, ...] = ("homes", "tenants", "keys")  # nobody is granted a job by an old home
+
+
+class RegionState(msgspec.Struct):
+    """What a region says of itself."""
+
+    region: str
+    directory: str
+    directory_term: int
+    founded: int  # with so many shards
+    shards: int  # that it has now
+
+
+class AskedChanges(msgspec.Struct):
+    kind: str
+    since: datetime | None  # None: from the beginning
+    after: str
+
+
+class Changes(msgspec.Struct):
+    """A page of what changed in the directory."""
+
+    claim: tuple[int, str]
+    now: datetime
+    rows: list[str]
+    last: tuple[datetime, str] | None
+    tiers: str = "[]"
+
+
+class RegionWatch:
+    def __init__(
+        self,
+        database: Database,
+        regions: RegionMap,
+        peers: RegionPeers,
+        homes: HomeTable,
+        metrics: RegionMetrics,
+        clock: Clock,
+        *,
+        tenant_shards: TenantShards,
+    ) -> None:
+        self._database = database
+        self._map = regions
+        self._peers = peers
+        self._homes = homes
+        self._metrics = metrics
+        self._clock = clock
+        self._tenant_shards = tenant_shards
+        self._one_looks = asyncio.Lock()
+        self._acquaintance = Acquaintance()
+        self._is_founded = False
+        self.states: dict[str, RegionState] = {}  # as last heard
+        self.latencies_ms: dict[str, float] = {}
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._one_looks:
+            await self._look()
+        return ROUND_SECONDS
+
+    def guarded(self, own: Step) -> Step:
+        """The loop that owns shards: not before the present homes are known here."""
+
+        async def run_once(now_us: int) -> float:
+            await self.make_sure()
+            if not self._acquaintance.may_dispatch(self._clock.now_us()):
+                return NOT_YET_SECONDS
+            return await own(now_us)
+
+        return run_once
+
+    async def make_sure(self) -> bool:
+        """Look again, if the last look is old; answers whether the homes are known."""
+        if self._acquaintance.is_stale(self._clock.now_us()):
+            async with self._one_looks:
+                if self._acquaintance.is_stale(self._clock.now_us()):
+                    await self._look()
+        return self._acquaintance.may_dispatch(self._clock.now_us())
+
+    def lag_seconds(self) -> float:
+        row = self._homes.row
+        if row is None or row.directory == self._map.here or row.known_until.year < 2000:
+            return 0.0
+        return max((row.now - row.known_until).total_seconds(), 0.0)
+
+    # -- a look ------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        began_us = self._clock.now_us()
+        was_stale = self._acquaintance.is_stale(began_us)
+        answers = await asyncio.gather(*map(self._ask_state, self._map.others))
+        heard = [one for one in answers if one is not None]
+        async with self._database.background() as connection:
+            if not self._is_founded:
+                await store.found_region(connection, self._map.here, self._map.first)
+                self._is_founded = True
+            row = await store.read_region(connection)
+            self._check_own(row)
+            await self._grow(connection, max((one.shards for one in heard), default=0))
+            leader = leading([row.claim, *(_claim(one) for one in heard)])
+            if leader > row.claim:
+                log.warning("another region is the directory", directory=leader.region)
+                await store.follow(connection, leader)
+            is_told = leader.region == self._map.here or not self._map.others
+            is_mine = not is_told and (
+                was_stale or await store.begin_pull(connection, PULL_PAUSE_SECONDS)
+            )
+        if not is_told and leader.region in {one.region for one in heard}:
+            is_told = not is_mine or await self._pull(leader)
+        async with self._database.background() as connection:
+            await self._homes.read(connection)
+        self._acquaintance.looked(
+            began_us,
+            self._clock.now_us(),
+            is_told=is_told and (bool(heard) or not self._map.others),
+        )
+        self._metrics.looked(self._map.others, self.latencies_ms, self.lag_seconds())
+
+    async def _grow(self, connection: Connection, count: int) -> None:
+        """As many shards as the others have: tenants come with theirs, and ids of jobs name it."""
+        if count <= self._tenant_shards.count:
+            return
+        async with connection.transaction():
+            if count > await shards.hold_count(connection):
+                await shards.grow(connection, count)
+        self._tenant_shards.counted(count)
+        log.info("as many shards as in another region", shards=count)
+
+    def _check_own(self, row: RegionRow) -> None:
+        if row.region != self._map.here:
+            raise RuntimeError(
+                f"This store belongs to the region {row.region!r}, and FAIRWAY_REGION is"
+                f" {self._map.here!r}."
+            )
+
+    async def _ask_state(self, region: str) -> RegionState | None:
+        began_us = self._clock.now_us()
+        try:
+            answer = await self._peers.ask_any(region, STATE_PATH, STATE_SECONDS_MAX)
+            state = msgspec.json.decode(answer, type=RegionState)
+        except (*BROKEN, msgspec.DecodeError):
+            self.latencies_ms.pop(region, None)
+            return None
+        self.latencies_ms[region] = (self._clock.now_us() - began_us) / 1000
+        self.states[region] = state
+        self._peers.heard(region)
+        return state
+
+    async def _pull(self, leader: DirectoryClaim) -> bool:
+        """All that changed in the directory, page by page; whether it was told to the end."""
+        async with self._database.background() as connection:
+            row = await store.read_region(connection)
+        since = None if row.known_until.year < 2000 else row.known_until - OVERLAP
+        conflicts, now = 0, None
+        for kind in KINDS:
+            asked = AskedChanges(kind, since, FIRST_KEYS[kind])
+            while True:
+                try:
+                    page = await self._ask_changes(leader.region, asked)
+                except (*BROKEN, msgspec.DecodeError) as error:
+                    log.warning("directory does not answer", error=repr(error))
+                    return False
+                if DirectoryClaim(*page.claim) != leader:
+                    return False
+                now = now or page.now
+                conflicts += await self._store(kind, page)
+                if page.last is None:
+                    break
+                asked = AskedChanges(kind, *page.last)
+        if conflicts:
+            log.error("tenants of the directory have names or numbers of others", count=conflicts)
+        async with self._database.background() as connection:
+            assert now is not None
+            await store.pulled(connection, leader, now, conflicts)
+        return True
+
+    async def _ask_changes(self, region: str, asked: AskedChanges) -> Changes:
+        body = msgspec.json.encode(asked)
+        answer = await self._peers.call(region, DIRECTORY_PATH, body, PULL_SECONDS_MAX)
+        return msgspec.json.decode(answer, type=Changes)
+
+    async def _store(self, kind: Kind, page: Changes) -> int:
+        async with self._database.background() as connection, connection.transaction():
+            if kind == "tenants":
+                await store.store_tiers(connection, page.tiers)
+            return await store.store_changes(connection, kind, page.rows) if page.rows else 0
+
+    # -- what others ask ---------------------------------------------------------------------
+
+    def tell_state(self) -> bytes:
+        row = self._homes.row
+        claim = DirectoryClaim(0, self._map.first) if row is None else row.claim
+        founded, shards = self._tenant_shards.founded, self._tenant_shards.count
+        state = RegionState(self._map.here, claim.region, claim.term, founded, shards)
+        return msgspec.json.encode(state)
+
+    async def tell_changes(self, body: bytes) -> bytes:
+        asked = msgspec.json.decode(body, type=AskedChanges)
+        since = LONG_AGO if asked.since is None else asked.since
+        kind = next(one for one in KINDS if one == asked.kind)
+        async with self._database.background() as connection:
+            row = await store.read_region(connection)
+            tiers = await store.tiers(connection) if kind == "tenants" else "[]"
+            page = await store.changes(connection, kind, since, asked.after, PAGE_ROWS)
+        claim = (row.directory_term, row.directory)
+        return msgspec.json.encode(Changes(claim, row.now, page.rows, page.last, tiers))
+
+
+def _claim(state: RegionState) -> DirectoryClaim:
+    return DirectoryClaim(state.directory_term, state.directory)

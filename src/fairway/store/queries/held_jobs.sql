@@ -1,0 +1,126 @@
+-- name: hold
+-- A call's jobs, for a home that cannot be reached; the same ids again are the same jobs.
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body, offered_to)
+VALUES (:shard, :tenant, :id::uuid, :last_id::uuid, 0, :jobs, :body, :offered_to)
+ON CONFLICT DO NOTHING
+
+-- name: hold_jobs
+-- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
+-- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage.
+WITH gone AS (
+    DELETE FROM jobs
+    USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, asked.id) AND (:shard, asked.tenant, asked.id)
+      AND jobs.id = asked.id
+      AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.*
+), held AS (
+    INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body)
+    SELECT gone.shard, gone.tenant, gone.id, gone.id, 1, 1, convert_to(json_build_object(
+        'row', row_to_json(gone), 'type', job_types.name, 'pool', pools.name,
+        'key', key.key, 'body_hash', encode(key.body_hash, 'hex')
+    )::text, 'UTF8')
+    FROM gone
+    JOIN job_types ON job_types.id = gone.type
+    JOIN pools ON pools.number = gone.pool
+    LEFT JOIN idempotency AS key ON key.shard = gone.shard AND key.tenant = gone.tenant AND key.job = gone.id
+    ON CONFLICT DO NOTHING
+)
+SELECT gone.id::text AS id FROM gone
+
+-- name: hold_schedules
+WITH gone AS (
+    DELETE FROM schedules
+    WHERE shard = :shard AND tenant = :tenant AND name IN (
+        SELECT name FROM schedules WHERE shard = :shard AND tenant = :tenant ORDER BY name LIMIT :limit
+    )
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING schedules.*
+)
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body)
+SELECT gone.shard, gone.tenant, made.id, made.id, 2, 0, convert_to(json_build_object(
+    'row', row_to_json(gone), 'type', job_types.name, 'pool', pools.name
+)::text, 'UTF8')
+FROM gone
+CROSS JOIN LATERAL (SELECT md5(gone.tenant::text || '/' || gone.name)::uuid AS id) AS made
+JOIN job_types ON job_types.id = gone.type
+JOIN pools ON pools.number = gone.pool
+ON CONFLICT (shard, tenant, id) DO UPDATE SET body = excluded.body, offered_to = NULL, told = NULL
+
+-- name: tenants_with_rows
+-- Those of these that have anything here that could be handed over, whether or not it has ended.
+SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
+WHERE EXISTS (SELECT FROM jobs WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM schedules WHERE schedules.shard = :shard AND schedules.tenant = asked.tenant)
+
+-- name: shards_with_held
+SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL
+
+-- name: tenants_with_held
+SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND told IS NULL LIMIT :limit
+
+-- name: held_of
+-- The oldest that wait; those that no region has been sent yet, or those that this one has.
+SELECT id::text AS id, kind, jobs, body, offered_to FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND told IS NULL
+ORDER BY id LIMIT :limit
+
+-- name: offer
+-- From here on that region may have them, whatever we hear.
+UPDATE held_jobs SET offered_to = :region
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+
+-- name: withdraw
+-- The region that was asked has none of these, and will not take them any more.
+UPDATE held_jobs SET offered_to = NULL
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+
+-- name: handed_over
+DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+
+-- name: told
+UPDATE held_jobs SET told = :told, body = '' WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
+
+-- name: find_held
+-- The call that a job came with, if it is held here or what became of it is known.
+SELECT id::text AS id, last_id::text AS last_id, kind, jobs, body, told, accepted_at FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 1
+
+-- name: count_held
+-- Jobs that wait here, in all and of the tenants that have most.
+SELECT tenant, sum(jobs)::bigint AS jobs, coalesce(sum(jobs) FILTER (WHERE offered_to IS NOT NULL), 0)::bigint AS offered,
+       coalesce(sum(octet_length(body)), 0)::bigint AS bytes
+FROM held_jobs WHERE told IS NULL GROUP BY tenant
+
+-- name: forget_told
+DELETE FROM held_jobs WHERE told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
+
+-- name: known_jobs
+-- Which of these are in this store, as jobs or held.
+SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+UNION
+SELECT id::text FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+
+-- name: insert_moved_jobs
+-- As they stood in the store that they come from; the same ids again are the same jobs.
+INSERT INTO jobs (shard, id, tenant, type, pool, priority, state, attempts, deliveries, timeout_ms, epoch, execute_at,
+                  started_at, payload, error, lane, failures, history, not_after, on_late, billed_us, unbilled_us,
+                  parent, tags, metadata, limits, events, trace)
+SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.state, new.attempts, new.deliveries, new.timeout_ms,
+       new.epoch, new.execute_at, new.started_at, new.payload, new.error, new.lane, new.failures, new.history, new.not_after,
+       new.on_late, new.billed_us, new.unbilled_us, new.parent, new.tags, new.metadata, new.limits, new.events, new.trace
+FROM json_populate_recordset(NULL::jobs, :rows::text::json) AS new
+WHERE new.tenant = :tenant
+ON CONFLICT DO NOTHING
+
+-- name: insert_moved_schedules
+INSERT INTO schedules (shard, tenant, name, cron, every_ms, zone, type, pool, priority, timeout_ms, payload, tick_argument,
+                       jitter_ms, starts_at, ends_at, overlap, catch_up, window_ms, paused, source, handled_at, next_at,
+                       waiting_tick, created_at)
+SELECT :shard, new.tenant, new.name, new.cron, new.every_ms, new.zone, new.type, new.pool, new.priority, new.timeout_ms,
+       new.payload, new.tick_argument, new.jitter_ms, new.starts_at, new.ends_at, new.overlap, new.catch_up, new.window_ms,
+       new.paused, new.source, new.handled_at, CASE WHEN new.next_at IS NOT NULL THEN now() END, new.waiting_tick, new.created_at
+FROM json_populate_recordset(NULL::schedules, :rows::text::json) AS new
+WHERE new.tenant = :tenant
+ON CONFLICT DO NOTHING

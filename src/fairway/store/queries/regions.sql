@@ -1,0 +1,159 @@
+-- name: found_region
+-- The first server that knows its region says so for good; a row that is there stays.
+INSERT INTO region_state (region, directory, directory_term) VALUES (:region, :directory, 1)
+ON CONFLICT DO NOTHING
+
+-- name: read_region
+SELECT region, directory, directory_term, known_until, conflicts, now() AS now FROM region_state
+
+-- name: follow_directory
+-- Another region is the directory, by a higher term: all of it is asked for anew.
+UPDATE region_state SET directory = :directory, directory_term = :term, known_until = '-infinity'
+WHERE (directory_term, directory) < (:term, :directory)
+
+-- name: begin_pull
+-- One server of the region asks at a time; who died meanwhile holds nobody up for long.
+UPDATE region_state SET pulled_at = now()
+WHERE pulled_at < now() - make_interval(secs => :pause_seconds::float8)
+RETURNING true AS is_ours
+
+-- name: pulled
+-- All that the directory had up to that moment of its clock is here.
+UPDATE region_state SET known_until = :known_until, conflicts = :conflicts
+WHERE directory = :directory AND directory_term = :term
+
+-- name: all_homes
+SELECT tenant, region, term, directory_term FROM tenant_homes
+WHERE changed_at > :since::timestamptz - interval '10 seconds'
+
+-- name: count_homes
+-- How many tenants are at home where; those without a row are in the directory.
+SELECT coalesce(home.region, :directory) AS region, count(*) AS tenants
+FROM tenants LEFT JOIN tenant_homes AS home ON home.tenant = tenants.id
+WHERE tenants.state <> 'deleted'
+GROUP BY 1
+
+-- name: set_home
+INSERT INTO tenant_homes AS held (tenant, region, term, directory_term)
+SELECT tenants.id, :region, 1, :directory_term FROM tenants WHERE tenants.id = :tenant
+ON CONFLICT (tenant) DO UPDATE
+    SET region = excluded.region, term = held.term + 1, directory_term = excluded.directory_term,
+        came_from = NULL, changed_at = now()
+RETURNING term
+
+-- name: fail_over
+-- All that are at home there, by a row or for want of one, move; it is remembered where from.
+INSERT INTO tenant_homes AS held (tenant, region, term, directory_term, came_from)
+SELECT tenants.id, :target, 1, :directory_term, :source
+FROM tenants LEFT JOIN tenant_homes AS home ON home.tenant = tenants.id
+WHERE coalesce(home.region, :directory) = :source
+ON CONFLICT (tenant) DO UPDATE
+    SET region = excluded.region, term = held.term + 1, directory_term = excluded.directory_term,
+        came_from = excluded.came_from, changed_at = now()
+
+-- name: fail_back
+-- What a failover took away goes back.
+UPDATE tenant_homes SET region = :region, term = term + 1, directory_term = :directory_term,
+                        came_from = NULL, changed_at = now()
+WHERE came_from = :region
+
+-- name: be_directory
+-- This region is the directory from now on, by a term above all that it has heard of.
+UPDATE region_state SET directory = region, directory_term = greatest(directory_term, :heard) + 1,
+                        known_until = '-infinity', conflicts = 0
+RETURNING directory_term
+
+-- name: raise_term
+-- Homes that were moved together stand above all that was said before.
+UPDATE region_state SET directory_term = directory_term + 1 RETURNING directory_term
+
+-- name: tenants_ahead
+-- By how much the numbers of tenants that came from elsewhere are above those that this store would make.
+SELECT greatest(coalesce((SELECT max(id) FROM tenants), 0) - nextval(pg_get_serial_sequence('tenants', 'id')), 0)::int AS ahead
+
+-- name: pass_over
+-- A new directory makes numbers of tenants that nobody has. (To set a sequence is the owner's right, to use it is ours.)
+SELECT count(nextval(pg_get_serial_sequence('tenants', 'id'))) AS passed FROM generate_series(1, :ahead::int)
+
+-- name: changed_tiers
+SELECT coalesce(json_agg(row_to_json(tiers)), '[]')::text AS rows FROM tiers
+
+-- name: changed_tenants_page
+-- As they stand in their rows, oldest change first; many may have changed at one moment.
+SELECT row_to_json(tenants)::text AS row, updated_at AS changed_at, id::text AS key FROM tenants
+WHERE (updated_at, id) > (:since::timestamptz, :after::text::int) ORDER BY updated_at, id LIMIT :limit
+
+-- name: changed_keys_page
+SELECT row_to_json(api_keys)::text AS row, changed_at, id AS key FROM api_keys
+WHERE (changed_at, id) > (:since::timestamptz, :after) ORDER BY changed_at, id LIMIT :limit
+
+-- name: changed_homes_page
+SELECT row_to_json(tenant_homes)::text AS row, changed_at, tenant::text AS key FROM tenant_homes
+WHERE (changed_at, tenant) > (:since::timestamptz, :after::text::int) ORDER BY changed_at, tenant LIMIT :limit
+
+-- name: store_tiers
+INSERT INTO tiers AS held (name, weight, fair_group, floor_share, cap, rate_per_second, burst, depth_limit)
+SELECT name, weight, fair_group, floor_share, cap, rate_per_second, burst, depth_limit
+FROM json_populate_recordset(NULL::tiers, :rows::text::json)
+ON CONFLICT (name) DO UPDATE SET
+    weight = excluded.weight, fair_group = excluded.fair_group, floor_share = excluded.floor_share,
+    cap = excluded.cap, rate_per_second = excluded.rate_per_second, burst = excluded.burst,
+    depth_limit = excluded.depth_limit
+WHERE (held.weight, held.fair_group, held.floor_share, held.cap, held.rate_per_second, held.burst, held.depth_limit)
+      IS DISTINCT FROM
+      (excluded.weight, excluded.fair_group, excluded.floor_share, excluded.cap, excluded.rate_per_second,
+       excluded.burst, excluded.depth_limit)
+RETURNING name
+
+-- name: touch_tenants_of_tiers
+UPDATE tenants SET updated_at = now() WHERE tier = ANY(:names::text[])
+
+-- name: store_tenants
+-- Under the directory's numbers; a row that says the same is left alone, and nobody re-reads it. Whether a tenant hears of
+-- its jobs is its home's affair.
+INSERT INTO tenants AS held (id, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved, job_events, state,
+                             reason, cancels_running, state_since, created_at, shard)
+SELECT new.id, new.name, new.tier, new.weight, new.depth_limit, new.cap, new.rate_per_second, new.burst, new.reserved,
+       new.job_events, new.state, new.reason, new.cancels_running, new.state_since, new.created_at, new.shard
+FROM json_populate_recordset(NULL::tenants, :rows::text::json) AS new
+WHERE NOT EXISTS (SELECT FROM tenants AS other WHERE (other.id = new.id) <> (other.name = new.name))
+ON CONFLICT (id) DO UPDATE SET
+    tier = excluded.tier, weight = excluded.weight, depth_limit = excluded.depth_limit, cap = excluded.cap,
+    rate_per_second = excluded.rate_per_second, burst = excluded.burst, reserved = excluded.reserved,
+    state = excluded.state, reason = excluded.reason,
+    cancels_running = excluded.cancels_running, state_since = excluded.state_since, updated_at = now()
+WHERE (held.tier, held.weight, held.depth_limit, held.cap, held.rate_per_second, held.burst, held.reserved,
+       held.state, held.reason, held.cancels_running, held.state_since)
+      IS DISTINCT FROM
+      (excluded.tier, excluded.weight, excluded.depth_limit, excluded.cap, excluded.rate_per_second, excluded.burst,
+       excluded.reserved, excluded.state, excluded.reason, excluded.cancels_running, excluded.state_since)
+
+-- name: count_conflicts
+-- Tenants of the directory whose number or name is another's in this store.
+SELECT count(*) AS conflicts
+FROM json_populate_recordset(NULL::tenants, :rows::text::json) AS new
+WHERE EXISTS (SELECT FROM tenants AS other WHERE (other.id = new.id) <> (other.name = new.name))
+
+-- name: store_keys
+-- A key whose tenant could not be stored opens nothing here.
+INSERT INTO api_keys AS held (id, scope, tenant, secret_hash, created_at, expires_at, revoked_at, name, permissions, pools,
+                              types, only_tenants)
+SELECT new.id, new.scope, new.tenant, new.secret_hash, now(), new.expires_at, new.revoked_at, new.name, new.permissions,
+       new.pools, new.types, new.only_tenants
+FROM json_populate_recordset(NULL::api_keys, :rows::text::json) AS new
+WHERE new.tenant IS NULL OR EXISTS (SELECT FROM tenants WHERE tenants.id = new.tenant)
+ON CONFLICT (id) DO UPDATE
+    SET expires_at = excluded.expires_at, revoked_at = CASE WHEN excluded.revoked_at IS NOT NULL THEN now() END,
+        changed_at = now()
+WHERE held.expires_at IS DISTINCT FROM excluded.expires_at
+   OR (held.revoked_at IS NULL) <> (excluded.revoked_at IS NULL)
+
+-- name: store_homes
+-- What was said under a higher directory term, or a higher term of the same, stands.
+INSERT INTO tenant_homes AS held (tenant, region, term, directory_term, came_from)
+SELECT new.tenant, new.region, new.term, new.directory_term, new.came_from
+FROM json_populate_recordset(NULL::tenant_homes, :rows::text::json) AS new
+ON CONFLICT (tenant) DO UPDATE
+    SET region = excluded.region, term = excluded.term, directory_term = excluded.directory_term,
+        came_from = excluded.came_from, changed_at = now()
+WHERE (held.directory_term, held.term) < (excluded.directory_term, excluded.term)

@@ -1,0 +1,152 @@
+"""What waits in this store for a home in another region: written, handed over, found by id.
+
+A row is one call's jobs, one unfinished job of a tenant that moved away, or one of its schedules.
+Nothing here is in the backlog: what is held is never dispatched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId, ShardId, TenantId, Term
+from fairway.core.object_storage.reference import MARK
+from fairway.core.regions.held import HeldCall, HeldKind
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch_as,
+    fetch_row,
+    fetch_values,
+)
+from fairway.store.sql import load
+
+_SQL = load("held_jobs.sql")
+
+
+class HeldRow(NamedTuple):
+    id: JobId
+    kind: int
+    jobs: int
+    body: bytes
+    offered_to: str | None
+
+
+class FoundHeld(NamedTuple):
+    id: JobId
+    last_id: JobId
+    kind: int
+    jobs: int
+    body: bytes
+    told: str | None
+    accepted_at: datetime
+
+
+class HeldCount(NamedTuple):
+    tenant: TenantId
+    jobs: int
+    offered: int
+    bytes: int
+
+
+async def hold(connection: Connection, call: HeldCall) -> None:
+    await execute(connection, _SQL["hold"], **call._asdict())
+
+
+async def hold_jobs(
+    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[JobId]
+) -> set[str]:
+    """Those that left the jobs, and wait to be handed over."""
+    asked = {"tenants": [tenant] * len(ids), "ids": ids}
+    mark = {"mark": MARK, "mark_bytes": len(MARK)}
+    return set(
+        await fetch_values(connection, _SQL["hold_jobs"], shard=shard, term=term, **asked, **mark)
+    )
+
+
+async def hold_schedules(
+    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, limit: int
+) -> int:
+    asked = {"shard": shard, "term": term, "tenant": tenant, "limit": limit}
+    return await execute(connection, _SQL["hold_schedules"], **asked)
+
+
+async def tenants_with_rows(
+    connection: Connection, shard: ShardId, tenants: Sequence[TenantId]
+) -> set[TenantId]:
+    asked = {"shard": shard, "tenants": tenants}
+    return set(await fetch_values(connection, _SQL["tenants_with_rows"], **asked))
+
+
+async def shards_with_held(connection: Connection, shards: Sequence[ShardId]) -> list[ShardId]:
+    return await fetch_values(connection, _SQL["shards_with_held"], shards=shards)
+
+
+async def tenants_with_held(connection: Connection, shard: ShardId, limit: int) -> list[TenantId]:
+    return await fetch_values(connection, _SQL["tenants_with_held"], shard=shard, limit=limit)
+
+
+async def held_of(
+    connection: Connection, shard: ShardId, tenant: TenantId, limit: int
+) -> list[HeldRow]:
+    asked = {"shard": shard, "tenant": tenant, "limit": limit}
+    return await fetch_as(HeldRow, connection, _SQL["held_of"], **asked)
+
+
+async def offer(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
+) -> None:
+    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    await execute(connection, _SQL["offer"], **asked, region=region)
+
+
+async def withdraw(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> None:
+    await execute(connection, _SQL["withdraw"], shard=shard, tenant=tenant, ids=ids)
+
+
+async def handed_over(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> None:
+    await execute(connection, _SQL["handed_over"], shard=shard, tenant=tenant, ids=ids)
+
+
+async def tell(
+    connection: Connection, shard: ShardId, tenant: TenantId, id_: str, told: str
+) -> None:
+    """What became of it at its home, for whoever asks."""
+    await execute(connection, _SQL["told"], shard=shard, tenant=tenant, id=id_, told=told)
+
+
+async def find(
+    connection: Connection, shard: ShardId, tenant: TenantId, job: JobId
+) -> FoundHeld | None:
+    """The call that may have brought this job."""
+    row = await fetch_row(connection, _SQL["find_held"], shard=shard, tenant=tenant, id=job)
+    return None if row is None or job > row["last_id"] else FoundHeld(*row)
+
+
+async def counts(connection: Connection) -> list[HeldCount]:
+    return await fetch_as(HeldCount, connection, _SQL["count_held"])
+
+
+async def forget_told(connection: Connection, days: int) -> int:
+    return await execute(connection, _SQL["forget_told"], days=days)
+
+
+async def known_jobs(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> set[str]:
+    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    return set(await fetch_values(connection, _SQL["known_jobs"], **asked))
+
+
+async def insert_moved(
+    connection: Connection, kind: HeldKind, shard: ShardId, tenant: TenantId, rows: Sequence[str]
+) -> None:
+    """Rows of another region's store, as JSON; those that are here stay as they are."""
+    name = "insert_moved_jobs" if kind is HeldKind.JOB else "insert_moved_schedules"
+    text = f"[{','.join(rows)}]"
+    await execute(connection, _SQL[name], shard=shard, tenant=tenant, rows=text)

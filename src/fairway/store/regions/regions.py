@@ -1,0 +1,177 @@
+"""Whose home is where, who is the directory, and what changed there: rows of one region's store.
+
+What another region says comes and goes as JSON of rows: both have the same schema, and PostgreSQL
+reads what it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+from fairway.core.ids import TenantId
+from fairway.core.regions.homes import DirectoryClaim, Home
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_row,
+    fetch_value,
+    fetch_values,
+    is_found,
+)
+from fairway.store.sql import load
+
+_SQL = load("regions.sql")
+
+Kind: TypeAlias = Literal["homes", "tenants", "keys"]
+#: Below every key of the kind.
+FIRST_KEYS: dict[Kind, str] = {"homes": "-1", "tenants": "-1", "keys": ""}
+
+
+class RegionRow(NamedTuple):
+    """What a region's store knows of itself and of the directory."""
+
+    region: str
+    directory: str
+    directory_term: int
+    known_until: datetime  # by the directory's clock
+    conflicts: int
+    now: datetime
+
+    @property
+    def claim(self) -> DirectoryClaim:
+        return DirectoryClaim(self.directory_term, self.directory)
+
+
+class ChangesPage(NamedTuple):
+    rows: list[str]  # JSON, one a row
+    last: tuple[datetime, str] | None  # where the next page goes on; None: there is no more
+
+
+async def found_region(connection: Connection, region: str, directory: str) -> RegionRow:
+    """The store's row, written first if this is the first server that knows its region."""
+    await execute(connection, _SQL["found_region"], region=region, directory=directory)
+    return await read_region(connection)
+
+
+async def read_region(connection: Connection) -> RegionRow:
+    row = await fetch_row(connection, _SQL["read_region"])
+    assert row is not None
+    return RegionRow(*row)
+
+
+async def follow(connection: Connection, claim: DirectoryClaim) -> None:
+    """If it stands above the one that is followed."""
+    await execute(connection, _SQL["follow_directory"], directory=claim.region, term=claim.term)
+
+
+async def begin_pull(connection: Connection, pause_seconds: float) -> bool:
+    """Whether no other server of the region asks the directory at this moment."""
+    return await is_found(connection, _SQL["begin_pull"], pause_seconds=pause_seconds)
+
+
+async def pulled(
+    connection: Connection, claim: DirectoryClaim, known_until: datetime, conflicts: int
+) -> None:
+    await execute(
+        connection,
+        _SQL["pulled"],
+        directory=claim.region,
+        term=claim.term,
+        known_until=known_until,
+        conflicts=conflicts,
+    )
+
+
+async def homes(connection: Connection, since: datetime) -> dict[TenantId, Home]:
+    """Those that changed in this store since then."""
+    rows = await fetch(connection, _SQL["all_homes"], since=since)
+    return {row["tenant"]: Home(*tuple(row)[1:]) for row in rows}
+
+
+async def count_homes(connection: Connection, directory: str) -> dict[str, int]:
+    rows = await fetch(connection, _SQL["count_homes"], directory=directory)
+    return {row["region"]: row["tenants"] for row in rows}
+
+
+# -- moves -------------------------------------------------------------------------------------
+
+
+async def set_home(
+    connection: Connection, tenant: TenantId, region: str, directory_term: int
+) -> int | None:
+    """The new home term; None: there is no such tenant."""
+    term: int | None = await fetch_value(
+        connection, _SQL["set_home"], tenant=tenant, region=region, directory_term=directory_term
+    )
+    return term
+
+
+async def fail_over(
+    connection: Connection, source: str, target: str, directory: str, directory_term: int
+) -> int:
+    """How many tenants moved."""
+    return await execute(
+        connection,
+        _SQL["fail_over"],
+        source=source,
+        target=target,
+        directory=directory,
+        directory_term=directory_term,
+    )
+
+
+async def fail_back(connection: Connection, region: str, directory_term: int) -> int:
+    return await execute(
+        connection, _SQL["fail_back"], region=region, directory_term=directory_term
+    )
+
+
+async def be_directory(connection: Connection, heard: int) -> int:
+    """The new directory term, above `heard` and all that this store knows."""
+    ahead: int = await fetch_value(connection, _SQL["tenants_ahead"])
+    if ahead:
+        await fetch_value(connection, _SQL["pass_over"], ahead=ahead)
+    term: int = await fetch_value(connection, _SQL["be_directory"], heard=heard)
+    return term
+
+
+async def raise_term(connection: Connection) -> int:
+    term: int = await fetch_value(connection, _SQL["raise_term"])
+    return term
+
+
+# -- what changed, for other regions and from the directory --------------------------------------
+
+
+async def tiers(connection: Connection) -> str:
+    """All of them, as a JSON array."""
+    rows: str = await fetch_value(connection, _SQL["changed_tiers"])
+    return rows
+
+
+async def changes(
+    connection: Connection, kind: Kind, since: datetime, after: str, limit: int
+) -> ChangesPage:
+    asked = {"since": since, "after": after, "limit": limit}
+    rows = await fetch(connection, _SQL[f"changed_{kind}_page"], **asked)
+    is_full = len(rows) == limit
+    last = (rows[-1]["changed_at"], rows[-1]["key"]) if is_full else None
+    return ChangesPage([row["row"] for row in rows], last)
+
+
+async def store_tiers(connection: Connection, rows: str) -> None:
+    changed = await fetch_values(connection, _SQL["store_tiers"], rows=rows)
+    if changed:
+        await execute(connection, _SQL["touch_tenants_of_tiers"], names=changed)
+
+
+async def store_changes(connection: Connection, kind: Kind, rows: Sequence[str]) -> int:
+    """Answers how many could not be stored, for their number or name is another's here."""
+    text, conflicts = f"[{','.join(rows)}]", 0
+    if kind == "tenants":
+        conflicts = await fetch_value(connection, _SQL["count_conflicts"], rows=text)
+    await execute(connection, _SQL[f"store_{kind}"], rows=text)
+    return conflicts

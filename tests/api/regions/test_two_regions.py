@@ -1,0 +1,177 @@
+"""Two regions, each a real server on a database of its own: homes, held jobs, a failover."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import httpx2
+from tests.api.house import House, open_house
+from tests.api.worker import HandWorker
+from tests.postgres import Server, fresh_database
+
+SECRET = "a secret of both regions"
+Ask = Callable[[], Awaitable[Any]]
+
+
+async def until(found: Ask, seconds: float = 20) -> Any:
+    async with asyncio.timeout(seconds):
+        while not (answer := await found()):  # noqa: ASYNC110  # another server's state
+            await asyncio.sleep(0.05)
+    return answer
+
+
+class TwoRegions:
+    """`eu` is the directory; each can be stopped and started again where it was."""
+
+    def __init__(self, eu: str, us: str) -> None:
+        self._dsns = {"eu": eu, "us": us}
+        self._ports = {name: self._free_port() for name in self._dsns}
+        self._open: dict[str, ExitStack] = {}
+        self.houses: dict[str, House] = {}
+
+    def _free_port(self) -> int:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port: int = taken.getsockname()[1]
+            return port
+
+    async def start(self, *names: str) -> None:
+        await asyncio.gather(*(asyncio.to_thread(self._start, name) for name in names))
+
+    def _start(self, name: str) -> None:
+        urls = {one: f"http://127.0.0.1:{port}" for one, port in self._ports.items()}
+        regions = ";".join(f"{one}={url}" for one, url in urls.items())
+        listener = socket.create_server(("127.0.0.1", self._ports[name]))
+        own = {"region": name, "regions": regions, "region_secret": SECRET}
+        self._open[name] = stack = ExitStack()
+        house = open_house(self._dsns[name], listener=listener, store_wait_seconds=2.0, **own)
+        self.houses[name] = stack.enter_context(house)
+
+    async def stop(self, *names: str) -> None:
+        closing = [self._open.pop(name).close for name in names]
+        await asyncio.gather(*(asyncio.to_thread(close) for close in closing))
+
+    async def stop_all(self) -> None:
+        await self.stop(*self._open)
+
+    @asynccontextmanager
+    async def caller(self, name: str, key: str = "") -> AsyncIterator[httpx2.AsyncClient]:
+        house = self.houses[name]
+        async with house.caller(key or house.operator_key) as client:
+            yield client
+
+
+@asynccontextmanager
+async def two_regions(server: Server) -> AsyncIterator[TwoRegions]:
+    async with fresh_database(server) as eu, fresh_database(server) as us:
+        regions = TwoRegions(eu, us)
+        try:
+            await regions.start("eu", "us")
+            yield regions
+        finally:
+            await regions.stop_all()
+
+
+async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
+    postgres_server: Server,
+) -> None:
+    async with two_regions(postgres_server) as regions:
+        _, key = regions.houses["eu"].new_tenant()
+        async with regions.caller("us", key) as far:
+
+            async def is_known() -> bool:
+                return (await far.get("/v1/jobs")).status_code == 200
+
+            await until(is_known)
+            worker_key = regions.houses["eu"].new_key({"scope": "worker"})
+            async with regions.caller("eu", worker_key) as client:
+                worker = HandWorker(client)
+                await worker.hello()
+                passed = (await far.post("/v1/jobs", json={"type": worker.type})).json()["id"]
+                assert (await worker.run())["job"] == passed
+                ended = (await far.get(f"/v1/jobs/{passed}")).json()
+                assert ended["state"] == "succeeded", "read in any region"
+            await regions.stop("eu")
+            jobs = [{"type": worker.type, "payload": {"n": n}} for n in range(50)]
+            many = await far.post("/v1/jobs/batch", json={"jobs": jobs})
+            held = [item["id"] for item in many.json()["items"]]
+            one = await far.post("/v1/jobs", json={"type": worker.type})
+            assert one.status_code == 202, one.text
+            held.append(one.json()["id"])
+            assert (await far.get(f"/v1/jobs/{held[7]}")).json()["state"] == "queued"
+            assert (await far.get("/v1/schedules")).json()["code"] == "HOME_UNREACHABLE"
+            await regions.start("eu")
+            async with regions.caller("eu", worker_key) as client:
+                back = HandWorker(client)
+                back.type = worker.type
+                await back.hello()
+                ran = [(await back.run())["job"] for _ in held]
+                assert sorted(ran) == sorted(held)
+                assert not (await back.say(wait_ms=1000)).get("leases")
+            ended = await far.get(f"/v1/jobs/{held[7]}")
+            assert ended.json()["state"] == "succeeded"
+
+
+async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_nothing(
+    postgres_server: Server,
+) -> None:
+    async with two_regions(postgres_server) as regions:
+        eu = regions.houses["eu"]
+        name, key = eu.new_tenant()
+        worker_key = eu.new_key({"scope": "worker"})
+        async with regions.caller("eu", key) as near, regions.caller("us") as operator:
+
+            async def is_known() -> bool:
+                return (await operator.get(f"/v1/tenants/{name}/home")).status_code == 200
+
+            await until(is_known)
+            old = []
+            for n in range(5):
+                keyed = {"idempotency-key": f"k{n}"}
+                one = await near.post("/v1/jobs", json={"type": "old"}, headers=keyed)
+                old.append(one.json()["id"])
+            later = {"type": "old", "delay_seconds": 2}
+            old.append((await near.post("/v1/jobs", json=later)).json()["id"])
+            hourly = {"type": "tick", "cron": "0 * * * *"}
+            assert (await near.put("/v1/schedules/hourly", json=hourly)).status_code == 201
+            await regions.stop("eu")
+            moved = await operator.post("/v1/regions/eu/failover", json={"to": "us"})
+            assert moved.status_code == 200, moved.text
+            assert moved.json()["directory"] == "us"
+        async with (
+            regions.caller("us", key) as far,
+            regions.caller("us", worker_key) as client,
+            regions.caller("us") as operator,
+        ):
+            worker = HandWorker(client)
+            worker.type = "old"
+            await worker.hello()
+            again = await far.post(
+                "/v1/jobs", json={"type": "old"}, headers={"idempotency-key": "k0"}
+            )
+            new = again.json()["id"]
+            assert (await worker.run())["job"] == new, "the new home dispatches"
+            await regions.start("eu")
+            async with regions.caller("eu", worker_key) as stale:
+                zombie = HandWorker(stale)
+                zombie.type = "old"
+                await zombie.hello()
+                expected = sorted(old[1:])  # the key of the first has run here meanwhile
+                assert sorted([(await worker.run())["job"] for _ in expected]) == expected
+                assert not (await zombie.say(wait_ms=500)).get("leases")
+            assert not (await worker.say(wait_ms=500)).get("leases")
+            assert (await far.get("/v1/schedules/hourly")).json()["cron"] == "0 * * * *"
+            back = await operator.post("/v1/regions/eu/failback")
+            assert back.json()["tenants"] >= 1, back.text
+
+            async def is_back() -> bool:
+                home = await operator.get(f"/v1/tenants/{name}/home")
+                return bool(home.json()["region"] == "eu")
+
+            await until(is_back)
+            seen = (await operator.get("/v1/regions")).json()
+            assert (seen["directory"], seen["held_in_doubt"]) == ("us", 0)
+            assert (await far.get(f"/v1/jobs/{new}")).json()["state"] == "succeeded"

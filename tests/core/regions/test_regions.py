@@ -1,0 +1,132 @@
+"""Regions as values: names and numbers, whose word counts, and what an answer means."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, REGION_BITS, JobId, ShardId, ids_from
+from fairway.core.regions.hand_over import is_final_refusal, said_of
+from fairway.core.regions.homes import (
+    ALONE_SECONDS,
+    STALE_SECONDS,
+    Acquaintance,
+    DirectoryClaim,
+    Home,
+    leading,
+)
+from fairway.core.regions.region_map import (
+    REGIONS_MAX,
+    parsed_regions,
+    region_map,
+    region_number_of,
+    wrong_regions,
+)
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.random_ids import JobIdFactory
+
+TWO = "eu=http://a:1,http://b:2/;us=https://c"
+SECRET = "0123456789abcdef"
+SECOND = 1_000_000
+
+
+def test_a_list_of_regions_is_read_as_it_is_written() -> None:
+    found = parsed_regions(TWO)
+    assert found["eu"].urls == ("http://a:1", "http://b:2")
+    assert [one.number for one in found.values()] == [1, 2]
+    here = region_map("us", TWO)
+    assert here is not None
+    assert (here.first, here.others, here.number, here.named(1)) == ("eu", ["eu"], 2, "eu")
+    assert region_map("", "") is None
+    assert wrong_regions("", "", "") == []
+    assert wrong_regions("eu", TWO, SECRET) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "text", "secret"),
+    [
+        ("eu", "EU=http://a:1", SECRET),
+        ("eu", "eu=a:1", SECRET),
+        ("eu", "eu=", SECRET),
+        ("eu", "eu=http://a;eu=http://b", SECRET),
+        ("asia", TWO, SECRET),
+        ("eu", TWO, "short"),
+        ("", TWO, SECRET),
+        ("r1", ";".join(f"r{n}=http://a:{n}" for n in range(1, REGIONS_MAX + 2)), SECRET),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(here: str, text: str, secret: str) -> None:
+    (sentence,) = wrong_regions(here, text, secret)
+    assert sentence.startswith("FAIRWAY_REGION")
+
+
+@given(number=st.integers(1, REGIONS_MAX), count=st.integers(1, 50))
+def test_an_id_says_where_its_job_was_accepted(number: int, count: int) -> None:
+    ids = JobIdFactory(SystemClock(), number).make(ShardId(7), count)
+    assert {region_number_of(one) for one in ids} == {number}
+    assert ids_from(ids[0], count) == ids
+    assert COUNTER_MAX > 0
+    assert RANDOM_BITS > REGION_BITS
+
+
+claims = st.builds(DirectoryClaim, st.integers(0, 5), st.sampled_from(["eu", "us", "asia"]))
+
+
+@given(st.lists(claims, min_size=1))
+def test_all_follow_the_same_directory_in_whatever_order_they_hear(
+    heard: list[DirectoryClaim],
+) -> None:
+    assert leading(heard) == leading(heard[::-1])
+    assert leading(heard).term == max(one.term for one in heard)
+
+
+def test_what_a_cut_off_directory_said_loses() -> None:
+    moved_by_the_lost_one = Home("eu", term=9, directory_term=1)
+    assert Home("us", term=2, directory_term=2).is_newer_than(moved_by_the_lost_one)
+    assert not moved_by_the_lost_one.is_newer_than(moved_by_the_lost_one)
+
+
+def test_nothing_is_dispatched_before_the_homes_are_known() -> None:
+    one = Acquaintance()
+    assert one.is_stale(0)
+    assert not one.may_dispatch(0)
+    one.looked(0, SECOND, is_told=False)
+    assert not one.may_dispatch(SECOND)
+    one.looked(SECOND, 2 * SECOND, is_told=True)
+    assert one.may_dispatch(2 * SECOND)
+    one.looked(3 * SECOND, 4 * SECOND, is_told=False)
+    assert one.may_dispatch(4 * SECOND), "a peer that is away later stops nobody"
+
+
+def test_who_was_stopped_and_resumed_asks_again() -> None:
+    one = Acquaintance()
+    one.looked(0, SECOND, is_told=True)
+    resumed = SECOND + round((STALE_SECONDS + 1) * SECOND)
+    assert not one.may_dispatch(resumed)
+    one.looked(resumed, resumed + SECOND, is_told=False)
+    assert not one.may_dispatch(resumed + SECOND), "what it was told before may be old"
+
+
+def test_who_hears_nobody_for_long_goes_on_alone() -> None:
+    one = Acquaintance()
+    alone_us = round(ALONE_SECONDS * SECOND)
+    for at_us in range(0, alone_us, SECOND):
+        one.looked(at_us, at_us + 1, is_told=False)
+        assert not one.may_dispatch(at_us + 1)
+    one.looked(alone_us, alone_us + 1, is_told=False)
+    assert one.may_dispatch(alone_us + 1)
+
+
+def test_an_answer_is_a_yes_another_job_or_a_refusal() -> None:
+    first, second = JobIdFactory(SystemClock()).make(ShardId(0), 2)
+    other = JobId("0198c5a4-0000-7000-8000-000000000000")
+    assert said_of(first, 2, None) is None
+    assert said_of(first, 2, [[first, False], [second, True]]) is None
+    assert said_of(first, 2, [[first, False], [other, True]]) == ["", other]
+    refused = {"code": "NOT_UNIQUE", "detail": "another is there"}
+    assert said_of(first, 2, [[first, False], refused]) == ["", refused]
+    assert said_of(first, 2, refused) == refused
+    assert is_final_refusal(refused)
+    assert not is_final_refusal({"code": "OVERLOADED"})
+    assert not is_final_refusal({"code": "TENANT_RATE_LIMIT_EXCEEDED"})
