@@ -13,7 +13,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.properties import tried
 
 from fairway.api.operators.kept_text import read_text, write_text
-from fairway.core.insight.merged_metrics import ADDED, GREATEST, LEAST, counts_of, merged, parsed
+from fairway.core.insight.merged_metrics import (
+    ADDED,
+    GREATEST,
+    LEAST,
+    counts_of,
+    merged,
+    parsed,
+    restricted,
+)
 from fairway.runtime.telemetry import Metrics
 
 #: What one process saw: jobs accepted, refused by code, times of pick-up, queued and the oldest.
@@ -53,6 +61,17 @@ def test_it_is_as_if_one_process_had_seen_all(seen: list[Seen]) -> None:
     text = merged([metrics_of([one]) for one in seen])
     assert values(text) == values(metrics_of(seen))
     assert list(text_string_to_metric_families(text)), "Prometheus' own parser reads it"
+
+
+def test_by_name_several_processes_tell_what_one_tells() -> None:
+    metrics = Metrics()
+    metrics.refused.labels("A{b").inc()
+    metrics.pickup.observe_many("short", [0.25])
+    whole = generate_latest(metrics.registry).decode()
+    for name in ("fairway_jobs_refused_total", "fairway_pickup_seconds_bucket", "nothing"):
+        alone = generate_latest(metrics.registry.restricted_registry({name})).decode()
+        assert values(restricted(whole, {name})) == values(alone)
+        assert bool(values(alone)) == (name != "nothing")
 
 
 @tried()

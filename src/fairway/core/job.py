@@ -120,6 +120,11 @@ def weight_bytes(job: QueuedJob) -> int:
     return len(job.payload) + len(job.limits or b"")
 
 
+def weights_bytes(jobs: Iterable[QueuedJob]) -> int:
+    """Of many: no call for each."""
+    return sum([len(job.payload) + len(job.limits or b"") for job in jobs])
+
+
 def payload_bytes(jobs: Sequence[QueuedJob]) -> int:
     if len(jobs) == 1:
         return len(jobs[0].payload)

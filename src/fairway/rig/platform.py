@@ -60,8 +60,8 @@ class MeasuredPlatform:
         return self._clients[key]
 
     async def metric(self, name: str) -> float:
-        """One metric of `/metrics`, summed over its labels."""
-        text = (await self.client().ask("GET", "/metrics")).body.decode()
+        """One metric of `/metrics`, summed over its labels; no other is looked at for that."""
+        text = (await self.client().ask("GET", f"/metrics?name[]={name}")).body.decode()
         found = re.findall(rf"^{name}(?:\{{[^}}]*\}})? ([0-9.e+-]+)$", text, re.MULTILINE)
         return sum(map(float, found))
 

@@ -37,6 +37,10 @@ class BulkHistogram:
             total += value
         self._sums[label] = self._sums.get(label, 0.0) + total
 
+    def describe(self) -> Iterator[HistogramMetricFamily]:
+        """For the registry: who asks for one metric by name looks at no other."""
+        yield HistogramMetricFamily(self.name, self.help_text, labels=["pool"])
+
     def collect(self) -> Iterator[HistogramMetricFamily]:
         family = HistogramMetricFamily(self.name, self.help_text, labels=["pool"])
         for label, counts in self._counts.items():
@@ -88,6 +92,11 @@ class TypeSummary:
         while self._seen and (oldest := next(iter(self._seen.items())))[1] < before:
             del self._seen[oldest[0]]
             self._add(OTHER_TYPES, *self._found.pop(oldest[0]))
+
+    def describe(self) -> Iterator[Metric]:
+        """As of a `BulkHistogram`."""
+        yield SummaryMetricFamily(self.name, self.help_text, labels=["type"])
+        yield GaugeMetricFamily(f"{self.name}_max", self.help_text, labels=["type"])
 
     def collect(self) -> Iterator[Metric]:
         self._age()

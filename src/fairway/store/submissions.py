@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from fairway.core.ids import JobId, ShardId, TenantId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, shard_of, shards_named
 from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
@@ -159,7 +159,9 @@ def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:
 
 
 def _shards(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> list[ShardId]:
-    return [shard_of(job.id) for job in jobs] if shard is None else [shard] * len(jobs)
+    if shard is not None:
+        return [shard] * len(jobs)
+    return shards_named([job.id for job in jobs])
 
 
 def _columns(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.api.house import open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api.operators.health import METRICS_SECONDS
+from fairway.api.operators.health import METRICS_SECONDS, NAMES_MAX
 from fairway.services.readiness import KEPT_US
 
 
@@ -55,6 +55,26 @@ async def test_metrics_name_what_happens(
         "fairway_shards_owned",
     }
     assert worker.type not in reply.text  # what users name is never a label
+
+
+async def test_metrics_are_told_by_name(
+    nobody: httpx2.AsyncClient,
+    tenant: httpx2.AsyncClient,
+    operator: httpx2.AsyncClient,
+    worker: HandWorker,
+) -> None:
+    await made_late(tenant, worker)
+    wanted = ["fairway_jobs_accepted_total", "fairway_pickup_seconds_count"]
+    wanted += ["fairway_lateness_seconds_max", "fairway_no_such_figure"]
+    asked = {"name[]": wanted}
+    for caller, more in ((nobody, set()), (operator, {"fairway_lateness_seconds_max"})):
+        told = (await caller.get("/metrics", params=asked)).text
+        samples = [line for line in told.splitlines() if not line.startswith("#")]
+        assert {line.partition("{")[0].split(" ")[0] for line in samples} == set(wanted[:2]) | more
+    whole = (await nobody.get("/metrics")).text
+    assert all(line in whole for line in samples if wanted[0] in line)
+    many = {"name[]": [f"name_{n}" for n in range(NAMES_MAX + 1)]}
+    problem(await nobody.get("/metrics", params=many), 422, "INVALID_REQUEST")
 
 
 async def made_late(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:

@@ -164,7 +164,7 @@ class SubmitBatch:
         with ExitStack() as under_way:
             for span in spans.values():
                 under_way.enter_context(span)
-            if any(len(new.payload) > inline_max or new.upload is not None for new in good):
+            if [new for new in good if len(new.payload) > inline_max or new.upload is not None]:
                 answers = await submit_large(
                     self._platform, self._passing, asked_by, good, self._schemas
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Protocol
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -10,13 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api.auth import principal_of
-from fairway.api.endpoint import Endpoint, Reply
+from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import json_reply
+from fairway.core.errors import InvalidRequest
 from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
 from fairway.wire.operators.operator import Health
 
 METRICS_SECONDS = 0.1  # a stranger may ask as often as it likes; a look takes milliseconds
+NAMES_MAX = 20  # of so few, each look is cheap and need not be kept
 
 
 @Endpoint(
@@ -70,6 +73,15 @@ async def readyz(request: Request) -> Response:
 @Endpoint(
     "GET /metrics",
     other_keys=("operator",),
+    parameters=(
+        query(
+            "name[]",
+            f"Only samples of this name; up to {NAMES_MAX} of them, each as a parameter of its own."
+            " A name that there is none of is left out.",
+            "",
+            "fairway_jobs_accepted_total",
+        ),
+    ),
     reply=Reply(
         200,
         "The Prometheus text format.",
@@ -85,10 +97,25 @@ async def metrics(request: Request) -> Response:
     several (`FAIRWAY_SERVER_PROCESSES`). Metrics by job type, such as
     `fairway_lateness_seconds`, are shown with an operator's key only, or to everybody when
     `FAIRWAY_METRICS_NAME_TYPES` is `true`.
+
+    All of them take milliseconds of the server's time. A program that wants one figure, often,
+    asks for it by `name[]`.
     """
     source: MetricsSource = request.app.state.metrics_text
-    text = await source.now(names_types=await _may_hear_types(request))
+    names_types = await _may_hear_types(request)
+    text = await source.now(names_types=names_types, only=_names_asked(request))
     return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _names_asked(request: Request) -> frozenset[str]:
+    """Empty: all of them."""
+    names = frozenset(request.query_params.getlist("name[]"))
+    if len(names) > NAMES_MAX:
+        raise InvalidRequest(
+            f"These are {len(names)} names; ask for up to {NAMES_MAX}, or for all by none.",
+            field="name[]",
+        )
+    return names
 
 
 async def _may_hear_types(request: Request) -> bool:
@@ -103,7 +130,7 @@ async def _may_hear_types(request: Request) -> bool:
 class MetricsSource(Protocol):
     """Where the text of `/metrics` comes from: this process, or all of them."""
 
-    async def now(self, *, names_types: bool) -> bytes: ...
+    async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes: ...
 
 
 class MetricsText:
@@ -113,7 +140,10 @@ class MetricsText:
         self._metrics = metrics
         self._text, self._by_type, self._good_until = b"", b"", 0.0
 
-    async def now(self, *, names_types: bool) -> bytes:
+    async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes:
+        if only:
+            registries = [self._metrics.registry, *([self._metrics.by_type] if names_types else [])]
+            return b"".join(generate_latest(one.restricted_registry(only)) for one in registries)
         text, by_type = self.parts()
         return text + by_type if names_types else text
 

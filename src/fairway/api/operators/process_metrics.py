@@ -9,7 +9,7 @@ moment is not. Who is alone has none of this.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from fairway.api.operators.health import MetricsText
 from fairway.api.operators.kept_text import TEXT_BYTES_MAX, read_text, write_text
 from fairway.api.peers import Peers, cluster_lines
-from fairway.core.insight.merged_metrics import counts_of, merged
+from fairway.core.insight.merged_metrics import counts_of, merged, restricted
 from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import Metrics, logger
 
@@ -63,14 +63,15 @@ class ProcessMetrics:
         self._asking: asyncio.Task[Parts] | None = None
         self._good_until = 0.0
 
-    async def now(self, *, names_types: bool) -> bytes:
+    async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes:
         """Of all processes."""
         now = asyncio.get_running_loop().time()
         if self._asking is None or (self._asking.done() and now >= self._good_until):
             self._asking = asyncio.create_task(self._ask_all(), name="metrics")
             self._good_until = now + MERGED_SECONDS
         found = await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
-        return "".join(found if names_types else found[:1]).encode()
+        text = "".join(found if names_types else found[:1])
+        return (restricted(text, only) if only else text).encode()
 
     def told(self) -> bytes:
         """Of this process, for a sibling. As it is told, it is kept: no later life says less."""

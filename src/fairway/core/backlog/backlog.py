@@ -18,13 +18,13 @@ from fairway.core.backlog.limited import LimitedJobs
 from fairway.core.backlog.parked import ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
-from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, is_same_stream, key_of
+from fairway.core.backlog.streams import KEY_FIELDS, Stream, StreamKey, WindowLimits, key_of
 from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, shard_of
-from fairway.core.job import NO_PAYLOAD, QueuedJob, weight_bytes
+from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.time_slices import in_steps
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
@@ -57,35 +57,33 @@ class Backlog:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[PoolId, TenantId]] = set()
         in_lanes: list[Stream] = []
-        before: QueuedJob | None = None
-        for job in jobs:
-            if before is None or not is_same_stream(job, before):
-                before = job  # jobs come in runs of one stream: look it up once a run
-                stream = self._stream(key_of(job), job.id)
-                tenant = self._tenants[job.pool, job.tenant]
-                if stream is not None and not stream.blocked:
-                    woken.add((job.pool, job.tenant))
-                if stream is not None and tenant.lanes is not None:
-                    in_lanes.append(stream)
-            tenant.depth += 1
+        for fields, group in groupby(jobs, key=KEY_FIELDS):  # they come in runs of one stream
+            key, run = StreamKey(*fields), list(group)
+            stream = self._stream(key, run[0].id)
+            tenant = self._tenants[key.pool, key.tenant]
+            tenant.depth += len(run)
             if stream is None:
-                continue  # it stays in the store until its stream has a place
-            # A job older than the cursor (a retry that came due) would never be read again by it.
-            if (stream.more and job.id > stream.cursor) or self._is_full(stream):
-                self._leave_in_store(stream)
-                if job.id <= stream.cursor:
-                    stream.rewind()
-                elif stream.reading:  # which may not see it, and bring younger ones
-                    stream.look_back(job.id)
-            else:
-                stream.window.append(job)
-                self.windows.jobs_held += 1
-                self.windows.bytes_held += weight_bytes(job)
-                tenant.ready += 1
-                if job.id > stream.cursor:
-                    stream.cursor = job.id
+                continue  # they stay in the store until their stream has a place
+            if not stream.blocked:
+                woken.add((key.pool, key.tenant))
+            if tenant.lanes is not None:
+                in_lanes.append(stream)
+            if stream.more or not self.windows.put_behind(stream, tenant, run):
+                for job in run:
+                    self._arrived_alone(stream, tenant, job)
         self.windows.filled(in_lanes, now_us)
         return woken
+
+    def _arrived_alone(self, stream: Stream, tenant: TenantBacklog, job: QueuedJob) -> None:
+        """Into the window, or it is left to a read."""
+        # A job older than the cursor (a retry that came due) would never be read again by it.
+        is_behind = stream.more and job.id > stream.cursor
+        if is_behind or not self.windows.put_behind(stream, tenant, [job]):
+            self._leave_in_store(stream)
+            if job.id <= stream.cursor:
+                stream.rewind()
+            elif stream.reading:  # which may not see it, and bring younger ones
+                stream.look_back(job.id)
 
     def promoted(
         self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int
@@ -185,10 +183,6 @@ class Backlog:
         self.runnable.made(stream)
         return stream
 
-    def _is_full(self, stream: Stream) -> bool:
-        is_long = len(stream.window) >= self.windows.limits.jobs_per_stream
-        return stream.blocked or is_long or self.windows.is_full
-
     def _leave_in_store(self, stream: Stream) -> None:
         stream.more = True
         stream.missed = stream.reading
@@ -229,7 +223,7 @@ class Backlog:
                     return None
                 job = stream.window.popleft()
                 windows.jobs_held -= 1
-                windows.bytes_held -= weight_bytes(job)
+                windows.bytes_held -= len(job.payload) + len(job.limits or b"")  # its weight
                 backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
                     self.reading.want(stream)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
-from fairway.core.job import QueuedJob, weight_bytes
+from fairway.core.job import QueuedJob, weight_bytes, weights_bytes
 
 
 class Windows:
@@ -55,8 +55,26 @@ class Windows:
         stream.window += jobs
         backlog.ready += len(jobs)
         self.jobs_held += len(jobs)
-        self.bytes_held += sum([weight_bytes(job) for job in jobs])
+        self.bytes_held += weights_bytes(jobs)
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
+
+    def put_behind(self, stream: Stream, tenant: TenantBacklog, jobs: list[QueuedJob]) -> bool:
+        """Jobs that came go behind those that are here; all of them, or none: answers which."""
+        limits, count, size_bytes = self.limits, len(jobs), weights_bytes(jobs)
+        if (
+            stream.blocked
+            or len(stream.window) + count > limits.jobs_per_stream
+            or self.jobs_held + count > limits.jobs_total
+            or (self.bytes_held + size_bytes > limits.bytes_total and count > 1)
+            or self.bytes_held >= limits.bytes_total
+        ):
+            return False
+        stream.window += jobs
+        tenant.ready += count
+        self.jobs_held += count
+        self.bytes_held += size_bytes
+        stream.cursor = max(stream.cursor, max([job.id for job in jobs]))
+        return True
 
     def filled(self, streams: Iterable[Stream], now_us: int) -> None:
         """Jobs came to these streams; those that stay in the store are no reason to wait."""
@@ -77,7 +95,7 @@ class Windows:
         """Give up a window: its jobs are in the store, and are read again when they can run."""
         if window := stream.window:
             self.jobs_held -= len(window)
-            self.bytes_held -= sum([weight_bytes(job) for job in window])
+            self.bytes_held -= weights_bytes(window)
             self._tenants[stream.key.pool, stream.key.tenant].ready -= len(window)
             window.clear()
         self.drained(stream)

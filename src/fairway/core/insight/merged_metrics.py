@@ -8,7 +8,7 @@ Prometheus would take that for a restart of everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -103,6 +103,20 @@ def merged(texts: Iterable[str]) -> str:
             else:
                 found[name] = family
     return _written(found.values())
+
+
+def restricted(text: str, names: Collection[str]) -> str:
+    """Only the samples of these names, as `name[]` asks for them."""
+    found = []
+    for family in parsed(text).values():
+        samples = {
+            sample: value
+            for sample, value in family.samples.items()
+            if sample.partition("{")[0] in names
+        }
+        if samples:
+            found.append(family._replace(samples=samples))
+    return _written(found)
 
 
 def counts_of(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
-from fairway.core.ids import NO_EPOCH, PoolId, TenantId, TypeId, shard_of
+from fairway.core.ids import SHARD_DIGITS, Epoch, PoolId, TenantId, TypeId, shard_of
 from fairway.core.insight.buckets import sample_step
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.pools import Pool, PoolTable
@@ -191,15 +191,16 @@ class Granting:
     ) -> None:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
         new, terms, leases, token_of = [], self._shards.terms, self._leases, self._tokens.make
-        only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
-        # of a job that never ran
-        first_epoch = NO_EPOCH if only is None else next_epoch(NO_EPOCH, only)
+        first_epochs: dict[str, Epoch] = {}  # of jobs that never ran, by the digits of their shard
         for job, running in granted:
-            epoch = first_epoch
-            if job.epoch or only is None:
-                epoch = next_epoch(job.epoch, terms[shard_of(job.id)])
-            lease = Lease(job, epoch, token_of(job.id, epoch), session, now_us, running)
-            leases[job.id] = session.leases[job.id] = lease
+            job_id = job.id
+            epoch = first_epochs.get(job_id[SHARD_DIGITS])
+            if job.epoch or epoch is None:
+                epoch = next_epoch(job.epoch, terms[shard_of(job_id)])
+                if not job.epoch:
+                    first_epochs[job_id[SHARD_DIGITS]] = epoch
+            lease = Lease(job, epoch, token_of(job_id, epoch), session, now_us, running)
+            leases[job_id] = session.leases[job_id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
         if any(job.timing for job, _ in granted):

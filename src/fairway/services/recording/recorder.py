@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import PoolId, ShardId
+from fairway.core.ids import PoolId, ShardId, shards_named
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -251,7 +251,8 @@ class Recorder:
         def finish(part: RowsWritten[LeftOut]) -> None:
             self._finish_uncounted(part.of(ends), part.of(rows), part.answer)
 
-        write, shards = self._flow_ends.uncounted(statement), [*map(_shard_of_end, ends)]
+        write = self._flow_ends.uncounted(statement)
+        shards = shards_named([end.lease.job.id for end in ends])
         await self._follow(self._writer.write(write, shards, rows), ends, finish)
 
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairway.core.ids import ShardId, Term, shard_of
+from fairway.core.ids import ShardId, Term, shards_named
 from fairway.store.connections.database import Connection, fetch_values
 from fairway.store.sql import load
 
@@ -35,7 +35,7 @@ def shards_of(ids: Sequence[str], terms: Mapping[ShardId, Term]) -> list[ShardId
     """The shard of each job, for rows that are all of shards with these terms."""
     if len(terms) == 1:  # where every microsecond counts
         return [*terms] * len(ids)
-    return [*map(shard_of, ids)]
+    return shards_named(ids)
 
 
 async def lost_of(connection: Connection, terms: Mapping[ShardId, Term]) -> set[ShardId]:

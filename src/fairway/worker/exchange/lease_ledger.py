@@ -122,7 +122,8 @@ class LeaseLedger:
             if lease.traceparent is not None and self._spans is not None:
                 lease = self._spans.begun(lease)
             if job not in running:
-                self._part(job).running += 1
+                part = self._part(job) if self._by_shard else self.whole
+                part.running += 1
             running[job] = lease
             new.append(lease)
         return new
@@ -146,7 +147,7 @@ class LeaseLedger:
         if report.epoch != lease.epoch:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
-        part = self._part(job)
+        part = self._part(job) if self._by_shard else self.whole
         part.running -= 1
         if part.progress and (progress := part.progress.pop(job, None)) is not None:
             part.last_words.append(_holding(lease, progress, ended=True))  # before the report
