@@ -49,6 +49,7 @@ from fairway.api.origin import REQUEST_ID
 from fairway.api.passed_jobs import ENVELOPE_BYTES_MAX, SUBMIT_PATH, take_passed
 from fairway.api.passing import Passing
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
+from fairway.api.recent_replies import ENDPOINT, RecentReplies
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
@@ -77,7 +78,7 @@ class Api:
         edge = Edge(platform, self.relay, Passing(platform, peers, self.relay.is_elsewhere))
         self._hot = HotPaths(edge)
         source = self._of_processes or health.MetricsText(platform.metrics)
-        self._cold_routes = _ColdRoutes(edge, source)
+        self._cold_routes = RecentReplies(platform, _ColdRoutes(edge, source))
         self._outbox = OutboxDoor(platform)
         self._socket = EventSocket(platform)
 
@@ -161,6 +162,7 @@ def _route(endpoint: Endpoint) -> Route:
     asked = [GIVEN[name] for name in inspect.signature(endpoint.handler).parameters]
 
     async def answer(request: Request) -> Response:
+        request.scope[ENDPOINT] = endpoint
         if endpoint.keys:
             await admit(request.scope, platform_of(request), endpoint)
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
