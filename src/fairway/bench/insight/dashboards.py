@@ -39,6 +39,7 @@ from fairway.rig.quantile import quantile
 from fairway.rig.verdict import judge
 from fairway.runtime.told_to_end import run as run_loop
 
+READY = "worker ready"  # what it loads is not measured
 ASK_SECONDS = 5.0
 AGAIN = {"cache-control": "max-age=4"}  # as pages say that ask again
 LOOKED_AT = 4  # tenants
@@ -174,6 +175,7 @@ async def _turn(
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(lookers, int)  # it is there
     worker = await platform.start_worker(engine.SLOTS)
+    await worker.says(READY)
     looking = None if view is None else loop.run_in_executor(lookers, look, view)
     postgres, server, *_ = platform.programs.pids
     pids = {"postgres": postgres, "server": server, "worker": worker.pid}

@@ -29,6 +29,7 @@ from fairway.rig.program import free_port
 from fairway.rig.verdict import judge
 
 SECONDS_MIN, TURNS_MIN = 10.0, 3  # of a run that is judged
+READY = "worker ready"  # what it loads is not measured
 COLLECTOR = "fairway.bench.insight.collector"
 METRICS_MS = 5000  # each turn is to have some; by default it is a minute
 
@@ -84,6 +85,7 @@ def _settings(port: int, options: Options) -> dict[str, str]:
 async def _turn(platform: BenchPlatform, settings: Mapping[str, str], options: Options) -> Spent:
     server = await platform.start_server(settings)
     worker = await platform.start_worker(engine.SLOTS, **settings)
+    await worker.says(READY)
     pids = {"postgres": platform.programs.pids[0], "server": server.pid, "worker": worker.pid}
     try:
         used, _ = await asyncio.gather(
