@@ -37,6 +37,7 @@ PEOPLE = {
     "services/registry/tenants_and_keys.py", "services/registry/job_types.py",
     "services/registry/sign_ins.py", "services/registry/visits.py",
     "services/insight/alarms.py", "services/insight/marks.py",
+    "services/insight/server_list.py",
     # workers, each in its place
     "services/object_storage/checkpoints.py",
     # groups

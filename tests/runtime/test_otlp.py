@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 import structlog
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
 from prometheus_client import generate_latest
 from tests.otlp_receiver import OtlpReceiver, receiving_otlp
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
+from fairway.core.insight.span_bytes import SpanRecord
 from fairway.core.insight.trace_context import is_sampled, trace_of, unsampled
 from fairway.core.insight.trace_sampling import Sampling
 from fairway.core.redaction import HIDDEN
@@ -158,7 +157,7 @@ def test_a_receiver_that_breaks_costs_what_was_sent() -> None:
 
 def test_the_flag_on_everything_takes_no_more_than_a_share() -> None:
     """However many jobs come at once by a flow, or from a run."""
-    spans, sampled = JobSpans(list[ReadableSpan]().append, Resource({}), OURS), trace_of(TEXT)
+    spans, sampled = JobSpans(list[SpanRecord]().append, OURS), trace_of(TEXT)
     assert sampled is not None
     kept = [spans.keeps(sampled, TenantId(1)) for _ in range(1000)]
     assert 0 < sum(map(is_sampled, kept)) < 500

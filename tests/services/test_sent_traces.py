@@ -6,13 +6,12 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
 from tests.services.platform_room import add_tenant, freeze, owner_on
 from tests.services.scheduling.test_schedules import put, ticker_of, turn_back
 from tests.services.submit.test_outbox import read, shop_of
 
-from fairway.core.insight.trace_context import is_sampled, span_id_of
+from fairway.core.insight.span_bytes import SpanRecord
+from fairway.core.insight.trace_context import is_sampled
 from fairway.core.insight.trace_sampling import Sampling
 from fairway.core.scheduling.ticks import CatchUp
 from fairway.runtime.otlp_spans import JobSpans
@@ -22,9 +21,9 @@ from fairway.services.scheduling.schedules import Schedules
 from fairway.services.submit.outbox import Outbox
 
 
-def traced(platform: Platform, add: Callable[[ReadableSpan], None], ratio: float) -> Instruments:
+def traced(platform: Platform, add: Callable[[SpanRecord], None], ratio: float) -> Instruments:
     """All jobs are sampled, or none."""
-    spans: Any = SimpleNamespace(spans=JobSpans(add, Resource({}), Sampling(ratio)))
+    spans: Any = SimpleNamespace(spans=JobSpans(add, Sampling(ratio)))
     return Instruments(platform.clock, platform.metrics, spans)
 
 
@@ -36,7 +35,7 @@ async def stored_traces(platform: Platform) -> dict[str, bytes | None]:
 
 async def test_jobs_of_schedules_and_transactions_begin_traces(database_url: str) -> None:
     for ratio, per_job in ((1.0, 1), (0.0, 0)):
-        spans: list[ReadableSpan] = []
+        spans: list[SpanRecord] = []
         async with owner_on(database_url) as platform:
             await freeze(platform)
             tenant = await add_tenant(platform, f"t-{per_job}")
@@ -71,10 +70,10 @@ async def test_jobs_of_schedules_and_transactions_begin_traces(database_url: str
         made = {job: trace for job, trace in found.items() if job not in before}
         assert len(made) == 4
         assert len(spans) == 4 * per_job
-        told = {(one.attributes or {})["messaging.message.id"]: one for one in spans}
+        told = {one.facts["messaging.message.id"]: one for one in spans}
         for job, trace in made.items():
             assert (trace is not None) == (job in told)
             if trace is not None:
                 assert is_sampled(trace)
-                assert told[job].context.span_id == span_id_of(trace)
+                assert told[job].trace == trace
                 assert told[job].name == "send work"

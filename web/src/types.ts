@@ -77,6 +77,8 @@ export type Delivery = Schemas['DeliveryView'];
 
 // -- the fleet, marks and alarms that are over -------------------------------------------------------
 
+export type ListedServer = Schemas['ServerView'];
+export type ServerList = Schemas['ServerList'];
 /** One pool as the autoscaler sees it. */
 export type ScaledPool = Schemas['AutoscaleView'];
 export type ScalingDecision = Schemas['ScaleDecisionView'];

@@ -50,6 +50,7 @@ from fairway.api.origin import REQUEST_ID
 from fairway.api.passed_jobs import ENVELOPE_BYTES_MAX, SUBMIT_PATH, take_passed
 from fairway.api.passing import Passing
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
+from fairway.api.recent_replies import ENDPOINT, RecentReplies
 from fairway.api.regions.gate import RegionGate
 from fairway.api.regions.inlet import RegionInlet
 from fairway.api.relay import Edge, Relay
@@ -84,7 +85,7 @@ class Api:
         self._inlet = None if regions is None else RegionInlet(platform, regions, passing)
         self._hot = HotPaths(edge)
         source = self._of_processes or health.MetricsText(platform.metrics)
-        self._cold_routes = _ColdRoutes(edge, source, self._gate)
+        self._cold_routes = RecentReplies(platform, _ColdRoutes(edge, source, self._gate))
         self._outbox = OutboxDoor(platform)
         self._socket = EventSocket(platform)
 
@@ -176,6 +177,7 @@ def _route(endpoint: Endpoint) -> Route:
     asked = [GIVEN[name] for name in inspect.signature(endpoint.handler).parameters]
 
     async def answer(request: Request) -> Response:
+        request.scope[ENDPOINT] = endpoint
         if endpoint.keys:
             await admit(request.scope, platform_of(request), endpoint)
         gate: RegionGate | None = request.app.state.gate

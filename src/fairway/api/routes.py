@@ -13,7 +13,7 @@ from fairway.api.billing import prices, spend_caps, statements, usage
 from fairway.api.dashboard import sign_ins
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events import event_log, socket, stream
-from fairway.api.insight import alarm_webhooks, alarms, history, live, marks, overview
+from fairway.api.insight import alarm_webhooks, alarms, history, live, marks, overview, servers
 from fairway.api.jobs import (
     bulk_actions,
     dead_letters,
@@ -103,7 +103,7 @@ GROUPS = (
     Group(
         "Insight",
         "The platform as it is, live, and as it was. An operator's key, or a tenant's for its own.",
-        (overview, live, history, alarms, alarm_webhooks, marks),
+        (overview, live, history, alarms, alarm_webhooks, marks, servers),
     ),
     Group(
         "Workers",

@@ -171,6 +171,9 @@ def dashboards(
 ) -> int:
     """What open dashboards cost the engine before a deep queue, and how quick their pages are.
 
+    Exit status: 0 every figure is what it is to be, 1 one is not, 3 unjudged: the machine was busy
+    with other things, or there was less of anything than by default, so it was only a look.
+
     Parameters
     ----------
     json
@@ -186,7 +189,39 @@ def dashboards(
     turns
         Of each kind, with dashboards and without.
     """
-    from fairway.bench import dashboards as command
+    from fairway.bench.insight import dashboards as command
 
     options = command.Options(tenants, jobs, dashboards, seconds, turns)
     return command.run(options, json_output=json)
+
+
+@app.command
+def telemetry(
+    *,
+    json: bool = False,
+    tenants: int = 1000,
+    seconds: float = 15.0,
+    turns: int = 5,
+    ratio: float = 0.01,
+) -> int:
+    """What OpenTelemetry costs the engine: traces, metrics and lines sent, against all of it off.
+
+    Exit status: 0 every figure is what it is to be, 1 one is not, 3 unjudged: the machine was busy
+    with other things, or it was too short.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    seconds
+        Length of each timed part.
+    turns
+        Of each kind, with telemetry and without.
+    ratio
+        Of jobs that have a trace.
+    """
+    from fairway.bench.insight import telemetry as command
+
+    return command.run(command.Options(tenants, seconds, turns, ratio), json_output=json)

@@ -28,6 +28,7 @@ POOLS = (
     Column("mode", "mode"),
     Column("workers", "workers"),
     Column("busy", "busy_workers"),
+    Column("closed", "closed_workers", "spare"),
     Column("wanted", "wanted_workers"),
     Column("least", "minimum_workers"),
     Column("most", "maximum_workers"),

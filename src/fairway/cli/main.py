@@ -99,6 +99,7 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "shards": ("cli.shards:app", "Who owns which shard, and more shards (operator)."),
         "alarms": ("cli.alarms:app", "What is wrong, what was, and where alarms are sent."),
         "marks": ("cli.marks:app", "Deploys, incidents and notes beside graphs: look, add."),
+        "servers": ("cli.servers:servers", "Servers, with the shards that each owns."),
         "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
             "cli.database.check:check",

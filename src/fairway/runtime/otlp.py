@@ -26,9 +26,14 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace.status import Status, StatusCode
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
 
+from fairway.core.insight import span_bytes
+from fairway.core.insight.span_bytes import SpanRecord, Value, encode_spans
+from fairway.core.insight.trace_context import span_id_of, trace_id_of
 from fairway.runtime.otlp_logs import record_of
 from fairway.runtime.otlp_metrics import Times, families_of, metrics_data
 from fairway.runtime.otlp_options import OtlpOptions
@@ -39,6 +44,16 @@ Line: TypeAlias = MutableMapping[str, Any]
 Processor: TypeAlias = Callable[[Any, str, Line], Line]
 DroppedCount: TypeAlias = Callable[[str, int], None]  # signal, how many
 Look: TypeAlias = tuple[Sequence[Family], Times]
+
+SCOPE = InstrumentationScope("fairway")
+_KINDS = {
+    span_bytes.INTERNAL: SpanKind.INTERNAL,
+    span_bytes.CLIENT: SpanKind.CLIENT,
+    span_bytes.PRODUCER: SpanKind.PRODUCER,
+    span_bytes.CONSUMER: SpanKind.CONSUMER,
+}
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 
 LOOKS_MAX = 4  # figures of so many moments wait; the newest say it all again
 
@@ -62,7 +77,7 @@ class Otlp:
         self._looks: OtlpQueue[Look] | None = None
         self.spans: JobSpans | None = None
         if "traces" in options.signals:
-            self.spans = JobSpans(self._span_queue().add, self._resource, options.sampling)
+            self.spans = JobSpans(self._span_queue().add, options.sampling)
         if "metrics" in options.signals and registries:
             exporter = OTLPMetricExporter()
             self._looks = self._queue(
@@ -70,17 +85,14 @@ class Otlp:
             )
         self._tap = self._tap_logs() if "logs" in options.signals else None
 
-    def _span_queue(self) -> OtlpQueue[ReadableSpan]:
+    def _span_queue(self) -> OtlpQueue[SpanRecord]:
         """Sampled is decided before a span is made; what is made is sent."""
         exporter = OTLPSpanExporter()
-
-        def send(spans: Sequence[ReadableSpan]) -> bool:
-            return exporter.export(spans) is SpanExportResult.SUCCESS
-
+        send = partial(_send_spans, exporter, self._resource)
         return self._queue("traces", exporter, send)
 
     def _tap_logs(self) -> Processor:
-        exporter, scope = OTLPLogExporter(), InstrumentationScope("fairway")
+        exporter = OTLPLogExporter()
 
         def send(records: Sequence[ReadableLogRecord]) -> bool:
             return exporter.export(records) is LogRecordExportResult.SUCCESS
@@ -88,7 +100,7 @@ class Otlp:
         queue: OtlpQueue[ReadableLogRecord] = self._queue("logs", exporter, send)
 
         def sent(_: Any, __: str, line: Line) -> Line:
-            queue.add(ReadableLogRecord(record_of(line), self._resource, scope))
+            queue.add(ReadableLogRecord(record_of(line), self._resource, SCOPE))
             return line
 
         # Before what renders a line, and after what hides its secrets.
@@ -137,12 +149,41 @@ class Otlp:
             exporter.shutdown()
 
 
-class _OurResource(Resource):
-    """The one that all of it is about. The exporter puts spans together by it, span by span, and
-    its own hash is that of all attributes as text."""
+def _send_spans(
+    exporter: OTLPSpanExporter, resource: Resource, spans: Sequence[SpanRecord]
+) -> bool:
+    """As bytes that we wrote, by what the exporter sends its own with: its way, its tries and its
+    settings. A version of it that has nothing of that name is given spans as it knows them."""
+    deliver = getattr(getattr(exporter, "_client", None), "export", None)
+    if deliver is None:
+        found = exporter.export([readable(one, resource) for one in spans])
+        return found is SpanExportResult.SUCCESS
+    written = encode_spans(_plain(resource), resource.schema_url or "", spans)
+    return bool(deliver(written).success)
 
-    def __hash__(self) -> int:
-        return id(self)
+
+def readable(one: SpanRecord, resource: Resource) -> ReadableSpan:
+    return ReadableSpan(
+        one.name,
+        SpanContext(trace_id_of(one.trace), span_id_of(one.trace), False, _SAMPLED),
+        None
+        if one.parent is None
+        else SpanContext(trace_id_of(one.parent), span_id_of(one.parent), True),
+        resource,
+        one.facts,
+        kind=_KINDS[one.kind],
+        status=_ERROR if one.is_error else _UNSET,
+        start_time=one.start_ns,
+        end_time=one.end_ns,
+        instrumentation_scope=SCOPE,
+    )
+
+
+def _plain(resource: Resource) -> dict[str, Value]:
+    return {
+        name: value if isinstance(value, str | int | float) else str(value)
+        for name, value in resource.attributes.items()
+    }
 
 
 def _resource(options: OtlpOptions) -> Resource:
@@ -153,5 +194,4 @@ def _resource(options: OtlpOptions) -> Resource:
         "service.version": version("fairway"),
         "process.pid": os.getpid(),
     }
-    found = Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
-    return _OurResource(found.attributes, found.schema_url)
+    return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))

@@ -15,46 +15,28 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import NamedTuple, Self, TypeAlias
-
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
-from opentelemetry.trace.status import Status, StatusCode
+from typing import Self
 
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
-from fairway.core.insight.trace_context import (
-    is_sampled,
-    packed,
-    span_id_of,
-    trace_id_of,
-    unsampled,
+from fairway.core.insight.span_bytes import (
+    CLIENT,
+    CONSUMER,
+    INTERNAL,
+    PRODUCER,
+    SpanRecord,
+    Value,
 )
+from fairway.core.insight.trace_context import TRACE_BYTES, is_sampled, unsampled
 from fairway.core.insight.trace_sampling import Sampling, TraceSampler
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.tenant import Tenant
 
-Value: TypeAlias = str | int | float | bool
 TEXT_MAX = 128  # characters of what others name: a kind of error, a worker
 
 SYSTEM: dict[str, Value] = {"messaging.system": "fairway"}
-
-_SCOPE = InstrumentationScope("fairway")
-_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-_UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
-
-
-class _Made(NamedTuple):
-    """What is known of a span when it begins."""
-
-    name: str
-    kind: SpanKind
-    context: SpanContext
-    parent: SpanContext | None
-    resource: Resource
-    start_ns: int
+_SAMPLED = b"\x01"
+_NEW_TRACE_BYTES = TRACE_BYTES - 1
 
 
 class JobSpan:
@@ -63,16 +45,26 @@ class JobSpan:
     Made without a tracer: what that looks up for every span (samplers, limits, locks) is known.
     """
 
-    __slots__ = ("_add", "_facts", "_made", "_status", "trace")
+    __slots__ = ("_add", "_facts", "_is_error", "_kind", "_name", "_parent", "_start_ns", "trace")
 
     def __init__(
-        self, made: _Made, facts: dict[str, Value], add: Callable[[ReadableSpan], None]
+        self,
+        name: str,
+        kind: int,
+        parent: bytes | None,
+        facts: dict[str, Value],
+        start_ns: int,
+        add: Callable[[SpanRecord], None],
     ) -> None:
-        self._made = made
+        self._name = name
+        self._kind = kind
+        self._parent = parent
         self._facts = facts
-        self._status = _UNSET
+        self._start_ns = start_ns
+        self._is_error = False
         self._add = add
-        self.trace = packed(made.context.trace_id, made.context.span_id, is_sampled=True)
+        known = b"" if parent is None else parent[:16]
+        self.trace = known + random.randbytes(_NEW_TRACE_BYTES - len(known)) + _SAMPLED
 
     def say(self, facts: Mapping[str, Value]) -> None:
         for name, value in facts.items():
@@ -81,22 +73,19 @@ class JobSpan:
     def fail(self, kind: str) -> None:
         """`kind` is of a few: a failure class, a problem's code, a status."""
         self._facts["error.type"] = _short(kind)
-        self._status = _ERROR
+        self._is_error = True
 
     def end(self) -> None:
-        made = self._made
         self._add(
-            ReadableSpan(
-                made.name,
-                made.context,
-                made.parent,
-                made.resource,
+            SpanRecord(
+                self._name,
+                self._kind,
+                self.trace,
+                self._parent,
+                self._start_ns,
+                time.time_ns(),
                 self._facts,
-                kind=made.kind,
-                status=self._status,
-                start_time=made.start_ns,
-                end_time=time.time_ns(),
-                instrumentation_scope=_SCOPE,
+                self._is_error,
             )
         )
 
@@ -115,12 +104,9 @@ class JobSpan:
 
 
 class JobSpans:
-    def __init__(
-        self, add: Callable[[ReadableSpan], None], resource: Resource, sampling: Sampling
-    ) -> None:
+    def __init__(self, add: Callable[[SpanRecord], None], sampling: Sampling) -> None:
         """`add` is given each span as it ends, on any thread, and takes no time."""
         self._add = add
-        self._resource = resource
         self._sampler = TraceSampler(sampling)
 
     def sends(
@@ -140,7 +126,7 @@ class JobSpans:
         span = self._begin(
             f"send {job_type}",
             parent,
-            SpanKind.PRODUCER,
+            PRODUCER,
             {
                 "messaging.operation.name": "send",
                 "messaging.operation.type": "send",
@@ -170,7 +156,7 @@ class JobSpans:
             span = self._begin(
                 f"dispatch {pool}",
                 job.trace,
-                SpanKind.INTERNAL,
+                INTERNAL,
                 {
                     "messaging.message.id": job.id,
                     "fairway.pool": pool,
@@ -190,30 +176,24 @@ class JobSpans:
             "messaging.operation.type": "process",
             "messaging.destination.name": job_type,
         }
-        return self._begin(f"process {job_type}", parent, SpanKind.CONSUMER, {**named, **facts})
+        return self._begin(f"process {job_type}", parent, CONSUMER, {**named, **facts})
 
     def delivers(self, parent: bytes, event: str, facts: Mapping[str, Value]) -> JobSpan:
         """A webhook's receiver is about to be called."""
         named = {"fairway.event": event, "http.request.method": "POST"}
-        return self._begin(f"deliver {event}", parent, SpanKind.CLIENT, {**named, **facts})
+        return self._begin(f"deliver {event}", parent, CLIENT, {**named, **facts})
 
     def _begin(
         self,
         name: str,
         parent: bytes | None,
-        kind: SpanKind,
+        kind: int,
         facts: Mapping[str, Value],
         start_ns: int | None = None,
     ) -> JobSpan:
-        above = (
-            None if parent is None else SpanContext(trace_id_of(parent), span_id_of(parent), True)
-        )
-        trace_id = random.getrandbits(128) or 1 if above is None else above.trace_id
-        context = SpanContext(trace_id, random.getrandbits(64) or 1, False, _SAMPLED)
         began_ns = time.time_ns() if start_ns is None else start_ns
         said = {key: _short(value) for key, value in facts.items()}
-        made = _Made(name, kind, context, above, self._resource, began_ns)
-        return JobSpan(made, SYSTEM | said, self._add)
+        return JobSpan(name, kind, parent, SYSTEM | said, began_ns, self._add)
 
 
 def _short(value: Value) -> Value:

@@ -2,12 +2,14 @@
 
 What an operator sees is computed and encoded once for all who look. A tenant sees what is its own.
 All hear of something newer in the same moment, and go on one after the other: between them others
-have their turn.
+have their turn, and however many look, so many are told in a second at most. Each is told what is
+newest when its turn comes, so a stream among hundreds hears every few seconds of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from starlette.datastructures import State
 from starlette.requests import Request
@@ -24,7 +26,8 @@ from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 
 PING_SECONDS = 15.0
-APART_US = 200  # streams that are told something: several times as long as one takes
+APART_US = 20_000  # between streams that are told something: fifty a second
+ROUND_US = 5_000_000  # in which all are told, however many: pages take silence for a lost server
 
 
 class OneByOne:
@@ -33,12 +36,22 @@ class OneByOne:
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
         self._next_us = 0
+        self._members = 0
+
+    @contextmanager
+    def member(self) -> Iterator[None]:
+        """One of those who are woken, for as long as it is there."""
+        self._members += 1
+        try:
+            yield
+        finally:
+            self._members -= 1
 
     def wait_us(self) -> int:
         """For whoever asks now; the next that asks waits for longer."""
         now_us = self._now_us()
         turn_us = max(self._next_us, now_us)
-        self._next_us = turn_us + APART_US
+        self._next_us = turn_us + min(APART_US, ROUND_US // max(self._members, 1))
         return turn_us - now_us
 
 
@@ -58,8 +71,9 @@ async def follow_overview(request: Request, platform: Platform, principal: Princ
     """Watch the platform
 
     Server-sent events without end: `overview`, with what `GET /v1/overview` answers, every two
-    seconds or so. With several servers, only the one that owns a tenant's shard can tell a tenant:
-    another says `NOT_OWNER`, and `GET /v1/overview` is passed on by it.
+    seconds or so, every five where hundreds watch. With several servers, only the one that owns a
+    tenant's shard can tell a tenant: another says `NOT_OWNER`, and `GET /v1/overview` is passed on
+    by it.
     """
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
@@ -88,11 +102,12 @@ class LiveOverview(EventStream):
 
     async def tell(self, send: Send) -> None:
         await send_part(send, b"retry: %d\n\n" % RETRY_MS)
-        while self.can_tell:
-            changed = self._board.changed
-            await send_part(send, self._next())
-            await wait(changed, PING_SECONDS)
-            await pause(self._turns.wait_us() / 1e6)
+        with self._turns.member():
+            while self.can_tell:
+                changed = self._board.changed
+                await send_part(send, self._next())
+                await wait(changed, PING_SECONDS)
+                await pause(self._turns.wait_us() / 1e6)
 
     def _next(self) -> bytes:
         try:

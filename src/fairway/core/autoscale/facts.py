@@ -30,6 +30,7 @@ class PoolFacts:
     slots: int  # of those
     busy_slots: int
     busy_workers: int = 0
+    closed_workers: int = 0  # that get no more jobs
     backlog_jobs: int = 0  # that could start now if there were a slot
     backlog_slot_seconds: float = 0.0  # what these would take
     oldest_runnable_age_seconds: float = 0.0

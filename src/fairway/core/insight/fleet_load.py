@@ -23,6 +23,7 @@ class SpareWorker(Struct, frozen=True, kw_only=True):
 class FleetLoad(Struct, frozen=True, kw_only=True):
     workers: int = 0
     busy_workers: int = 0
+    closed_workers: int = 0  # that get no more jobs, and are about to be ended
     slots: int = 0
     busy_slots: int = 0
     runnable: int = 0  # jobs that could start if there were a slot
@@ -41,6 +42,7 @@ def joined_loads(parts: Sequence[FleetLoad]) -> FleetLoad:
     return FleetLoad(
         workers=sum(part.workers for part in parts),
         busy_workers=sum(part.busy_workers for part in parts),
+        closed_workers=sum(part.closed_workers for part in parts),
         slots=sum(part.slots for part in parts),
         busy_slots=sum(part.busy_slots for part in parts),
         runnable=sum(part.runnable for part in parts),

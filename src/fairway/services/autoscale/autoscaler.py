@@ -185,6 +185,7 @@ def _facts(load: FleetLoad, pool: Pool) -> PoolFacts:
         slots=load.slots,
         busy_slots=load.busy_slots,
         busy_workers=load.busy_workers,
+        closed_workers=load.closed_workers,
         backlog_jobs=load.runnable,
         backlog_slot_seconds=load.runnable_ms / 1000,
         oldest_runnable_age_seconds=load.oldest_ms / 1000,

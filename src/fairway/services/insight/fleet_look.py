@@ -55,6 +55,7 @@ class FleetLook:
         return FleetLoad(
             workers=len(sessions),
             busy_workers=sum(self._busy(one) > 0 for one in sessions),
+            closed_workers=sum(one.is_closed for one in sessions),
             slots=sum(offers.slots_of(one)[number] for one in sessions),
             busy_slots=sum(
                 one.in_use.get(number, 0) + offers.elsewhere(one).get(number, 0) for one in sessions

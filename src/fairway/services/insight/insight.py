@@ -15,6 +15,7 @@ from fairway.services.insight.board import Board
 from fairway.services.insight.history import HistoryReader
 from fairway.services.insight.minute_writer import MinuteWriter
 from fairway.services.insight.observer import Observer
+from fairway.services.insight.server_list import ServerList
 from fairway.services.insight.tenant_view import TenantView
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
@@ -41,6 +42,7 @@ class Insight:
             database, directory, metrics, self._observer, store_clock, server
         )
         self.history = HistoryReader(database)
+        self.servers = ServerList(database, server)
         autoscaler = Autoscaler(
             database, dispatcher, lambda: self.board.seen, store_clock, metrics, tenant_shards
         )

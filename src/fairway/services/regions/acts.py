@@ -128,7 +128,8 @@ class RegionActs:
         if state.founded != self._tenant_shards.founded:
             raise Conflict(
                 f"The region {region} was founded with {state.founded} shards and this one"
-                f" {self._tenant_shards.founded}: ids of jobs name their shard, so they must have as many."
+                f" {self._tenant_shards.founded}: ids of jobs name their shard, so that must be"
+                " the same."
             )
         if row is not None and state.directory_term < row.directory_term:
             raise Conflict(f"The region {region} has not heard of the last change yet; try again.")

@@ -26,11 +26,10 @@ from fairway.services.regions.peer_calls import (
     RegionPeers,
 )
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import regions as store
 from fairway.store.regions.regions import FIRST_KEYS, Kind, RegionRow
 from fairway.store.registry import shards
-from fairway.store.sql import Connection
 
 log = logger("regions")
 

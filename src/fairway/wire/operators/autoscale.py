@@ -60,6 +60,9 @@ class AutoscaleView(Struct, kw_only=True):
     mode: Annotated[Mode, MODE]
     workers: Annotated[int, doc("Workers that serve it, for all tenants, and do not drain.")]
     busy_workers: Annotated[int, doc("Of those, the ones that hold a job.")]
+    closed_workers: Annotated[
+        int, doc("Of those, the ones that get no more jobs: one that idles is ended soon.")
+    ]
     slots: Annotated[int, doc("Slots of those workers.")]
     wanted_workers: Annotated[
         int, doc("How many there should be. For KEDA and fleets; while off, as many as there are.")

@@ -13,8 +13,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from fairway.core.insight.span_bytes import Value
 from fairway.core.insight.trace_context import is_sampled, trace_of, traceparent_of
-from fairway.runtime.otlp_spans import JobSpan, JobSpans, Value
+from fairway.runtime.otlp_spans import JobSpan, JobSpans
 from fairway.wire.exchange import Lease, Report
 
 

@@ -8,13 +8,15 @@ import type { ScaledPool } from '../../types';
 import { Decisions } from './decisions';
 import { OverrideDialog, overridePath } from './override_dialog';
 import { ScaleCard } from './scale_card';
+import { Servers } from './servers';
 
 const EVERY_MS = 5000;
 
 export function FleetPage(): JSX.Element {
   const found = useLoad<{ pools: ScaledPool[] }>('/v1/autoscale', { tenant: null, every: EVERY_MS });
   return (
-    <Page title="Fleet" about="How many workers each pool has and wants, and what that was decided by.">
+    <Page title="Fleet" about="Servers and their shards; how many workers each pool has and wants, and why.">
+      <Servers />
       <LoadsIfThere of={found} lines={8} missing={<NotThere />}>
         {({ pools }) => <Pools pools={pools} reload={found.reload} />}
       </LoadsIfThere>

@@ -40,6 +40,11 @@ export function ScaleCard(props: { pool: ScaledPool; onOverride: () => void; onE
         <Fact name="Slots" value={count(pool.slots)} />
         <Fact name="In use" value={percent(pool.utilisation)} />
         <Fact name="Backlog" title="Slot-time that the waiting jobs will take" value={brief(pool.backlog_slot_seconds)} />
+        <Fact
+          name="Closed"
+          title="Workers that get no more jobs: they end what they run, and are ended"
+          value={count(pool.closed_workers)}
+        />
         <Fact name="Oldest job" title="That could run" value={brief(pool.oldest_runnable_age_seconds)} />
       </dl>
       <Override {...props} />
