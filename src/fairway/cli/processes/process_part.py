@@ -1,8 +1,8 @@
 """What one of several server processes may hold in memory: its part of what the settings say.
 
 Settings are of a server as a whole, however many processes it has. A part is never so small that
-one large body, or one busy tenant's window, would not fit. Only bounds on memory are divided: what a
-tenant may do is judged by the owner of its shard, whichever process that is.
+one large body, or one busy tenant's window, would not fit. Only bounds on memory are divided: what
+a tenant may do is judged by the owner of its shard, whichever process that is.
 """
 
 from __future__ import annotations
