@@ -194,8 +194,9 @@ class Transport:
         return await self._attempt(question, left_seconds)
 
     async def _attempt(self, question: Question, left_seconds: float) -> bytes:
-        share = self.addresses.share_seconds(self._patience_seconds) + question.wait_seconds
-        left_seconds = max(min(left_seconds, share), 0.1)
+        url, content_bytes = self.addresses.current, len(question.content or b"")
+        share = self.addresses.try_seconds(url, self._patience_seconds, content_bytes)
+        left_seconds = max(min(left_seconds, share + question.wait_seconds), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
         with self._leaving_the_silent() as url:
             response = await self._client().request(
