@@ -14,6 +14,7 @@ from fairway.core.server_processes import (
     ProcessGroup,
     connections_needed,
     connections_of,
+    part_of,
     pool_sizes,
     processes_by_cores,
 )
@@ -49,6 +50,16 @@ def test_together_they_keep_to_one_servers_pools_as_far_as_each_can_work(process
     for whole, least, size in zip(WHOLE, LEAST, pool_sizes(processes), strict=True):
         assert least <= size <= whole
         assert size == least or processes * size < whole + processes, "a part, rounded up"
+
+
+@tried()
+@given(COUNTS, st.integers(1, 10**9), st.integers(1, 10**9))
+def test_parts_of_memory_are_no_more_than_all_of_it_but_for_what_each_needs(
+    processes: int, whole: int, least: int
+) -> None:
+    part = part_of(whole, processes, least)
+    assert min(whole, least) <= part <= whole
+    assert part <= least or processes * part < whole + processes, "a part, rounded up"
 
 
 @tried()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from fairway.runtime.lasting_output import LastingFile
@@ -102,3 +103,52 @@ def test_who_reads_again_hears_again() -> None:
     assert os.read(reader, 9) == b"heard"
     os.close(reader)
     file.close()
+
+
+LONG_LINES = """
+import os, sys
+from fairway.runtime.lasting_output import outlive_readers
+outlive_readers()
+os.read(0, 1)
+for length in (20_000, 50, 40_000) * 30:
+    sys.stderr.write(sys.argv[1] * length + "\\n")
+"""
+
+
+def test_long_lines_of_several_processes_stay_whole() -> None:
+    reader, writer = os.pipe()
+    words = [sys.executable, "-c", LONG_LINES]
+    waiting, told = os.pipe()
+    speakers = [
+        subprocess.Popen([*words, letter], stdin=waiting, stderr=writer) for letter in "abc"
+    ]
+    os.close(writer)
+    time.sleep(0.3)  # so that they speak at one time
+    os.close(told)
+    with os.fdopen(reader) as heard:
+        lines = heard.read().splitlines()
+    os.close(waiting)
+    assert [speaker.wait(60) for speaker in speakers] == [0, 0, 0]
+    assert {len(set(line)) for line in lines} == {1}, "a line of one is cut by another's"
+    assert sorted(map(len, lines)) == [50] * 90 + [20_000] * 90 + [40_000] * 90
+
+
+def test_one_that_was_stopped_in_its_line_is_waited_for_once() -> None:
+    reader, writer = os.pipe()
+    words = "import fcntl, sys; fcntl.lockf(1, fcntl.LOCK_EX); sys.stderr.write('!'); input()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE
+    )
+    assert holder.stdin is not None
+    assert holder.stderr is not None
+    try:
+        assert holder.stderr.read(1) == b"!"
+        file, began = LastingFile(writer, "w"), time.monotonic()
+        for _ in range(1000):  # 20 ms each would be 20 s
+            assert file.write(b"heard") == 5
+        assert time.monotonic() - began < 10
+        assert os.read(reader, 9000) == b"heard" * 1000
+        file.close()
+    finally:
+        holder.communicate(b"\n", 60)
+        os.close(reader)

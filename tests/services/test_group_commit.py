@@ -292,3 +292,28 @@ async def test_shards_of_one_store_share_their_commits(disk: Disk) -> None:
     groups.add_many(list(range(6)))
     await groups.drain()
     assert disk.groups == [[0, 1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("by_shard", [False, True])
+async def test_a_shard_that_is_handed_over_waits_for_its_own_and_for_nothing_that_comes(
+    disk: Disk, by_shard: bool
+) -> None:
+    """Under load something always comes for other shards."""
+    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), by_shard=by_shard)
+    groups.add_many([1])
+    groups.add_many([2, 4, 5])
+    settling = asyncio.create_task(groups.settle([ShardId(1)]))
+    await asyncio.sleep(0)
+    assert not settling.done()
+
+    async def write_on(items: list[int]) -> None:
+        while not settling.done():
+            groups.add_many(items)
+            await asyncio.sleep(0)
+
+    loading = asyncio.create_task(write_on([3]))
+    disk.let_through()
+    await asyncio.wait_for(settling, 10)
+    assert {1, 4} <= {item for group in disk.groups for item in group}
+    await loading
+    await groups.drain()

@@ -196,6 +196,39 @@ def dashboards(
 
 
 @app.command
+def processes(
+    *,
+    json: bool = False,
+    tenants: int = 2000,
+    seconds: float = 5.0,
+    turns: int = 3,
+    batches_per_second: int = 6000,
+    singles_per_second: int = 800,
+) -> int:
+    """What a job costs in processor time with 1, 2 and 4 server processes, against one shard.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    seconds
+        Length of each timed part: two of each kind in a turn.
+    turns
+        Of each kind.
+    batches_per_second
+        Jobs a second in batches of 100.
+    singles_per_second
+        Jobs a second, one a request.
+    """
+    from fairway.bench import processes as command
+
+    options = command.Options(tenants, seconds, turns, batches_per_second, singles_per_second)
+    return command.run(options, json_output=json)
+
+
+@app.command
 def telemetry(
     *,
     json: bool = False,

@@ -43,6 +43,11 @@ def pool_sizes(processes: int) -> PoolSizes:
     return PoolSizes(*(max(share, least) for share, least in zip(shares, LEAST, strict=True)))
 
 
+def part_of(whole: int, processes: int, least: int) -> int:
+    """Of a bound on memory: one process's part, or what it needs to work, but never over all."""
+    return min(whole, max(-(-whole // processes), least))
+
+
 def connections_of(processes: int) -> int:
     """All that so many processes open, together."""
     return processes * (sum(pool_sizes(processes)) + DEDICATED_CONNECTIONS)

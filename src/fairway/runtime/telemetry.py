@@ -329,7 +329,7 @@ def configure_logging(
 ) -> None:
     """Lines for people, or JSON; to stderr, so that stdout stays data.
 
-    A line is one write: those of several processes stay whole, up to what a pipe takes at once.
+    A line is one write: those of several processes stay whole (`lasting_output.py`).
     """
     redaction = Redaction(redacted)
     renderer: Any = (

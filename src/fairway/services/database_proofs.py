@@ -9,6 +9,8 @@ from fairway.core.errors import Unavailable
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Database
 from fairway.store.connections.hosts import identity_of
+from fairway.store.postgres.inspection import read_facts
+from fairway.store.postgres.tuning import inspect_connections
 
 PROOF_SECONDS = 30.0
 
@@ -35,3 +37,17 @@ async def prove_row_security(database: Database) -> None:
                 await row_security_proof.prove_server(connection)
     except row_security_proof.CANNOT_ASK as error:
         raise row_security_proof.cannot_ask(error) from error
+
+
+async def prove_connections(database: Database, processes: int) -> None:
+    """Refuse to be the first of so many processes where the last would find no connection.
+
+    One process is let in anywhere: it finds out by itself, as it always did.
+    """
+    if processes <= 1:
+        return
+    async with database.background() as connection:
+        facts = await read_facts(connection)
+    for finding in inspect_connections(facts, processes):
+        what = finding.what[0].upper() + finding.what[1:]
+        raise Unavailable(f"{what}; {finding.remedy}.", code="TOO_FEW_CONNECTIONS")

@@ -55,6 +55,7 @@ class GroupCommit(Generic[Item]):
         self._linger_seconds = linger_seconds
         self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
+        self._taken = 0  # items that went on their way, of all times
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately
         self._pump_due = False
@@ -142,6 +143,7 @@ class GroupCommit(Generic[Item]):
         """As many items as make one group; at least one."""
         end = JOBS_MAX if self._sizes is None else self._end_of_group(self._sizes)
         group, self._items = self._items[:end], self._items[end:]
+        self._taken += len(group)
         return group
 
     def _end_of_group(self, sizes: Sizes[Item]) -> int:
@@ -174,6 +176,16 @@ class GroupCommit(Generic[Item]):
         while self._items or self._busy:
             self._pump()
             await asyncio.gather(*self._busy, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Wait until all that was added by now is done, whatever comes meanwhile."""
+        last = self._taken + len(self._items)
+        while self._taken < last:
+            self._pump()
+            if self._taken < last:
+                await asyncio.wait(set(self._busy), return_when=asyncio.FIRST_COMPLETED)
+        if self._busy:
+            await asyncio.wait(set(self._busy))
 
 
 class ShardCommits(Generic[Item]):
@@ -208,8 +220,15 @@ class ShardCommits(Generic[Item]):
             group = self._groups[shard] = self._make()
         return group
 
-    async def drain(self, shards: Collection[ShardId] | None = None) -> None:
-        """Wait for what was added; of these shards, if some are named."""
+    async def drain(self) -> None:
+        """Wait until nothing is left."""
+        await asyncio.gather(*(group.drain() for group in self._groups.values()))
+
+    async def settle(self, shards: Collection[ShardId]) -> None:
+        """Wait for all of these shards that was added by now.
+
+        One group may hold rows of other shards, too: for those that come later nobody waits.
+        """
         groups = self._groups.items()
-        wanted = [group for shard, group in groups if shards is None or shard in shards]
-        await asyncio.gather(*(group.drain() for group in wanted))
+        wanted = [group for shard, group in groups if shard is None or shard in shards]
+        await asyncio.gather(*(group.settle() for group in wanted))

@@ -10,7 +10,11 @@ from datetime import datetime
 from fairway.core.server_processes import pool_sizes
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.services.database_proofs import be_one_database, prove_row_security
+from fairway.services.database_proofs import (
+    be_one_database,
+    prove_connections,
+    prove_row_security,
+)
 from fairway.store.connections.database import Connection, Database
 from fairway.store.schema import partitions
 from fairway.store.schema.log_partitions import make_log_days
@@ -49,6 +53,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         by_shard=settings.store_by_shard,
         sizes=pool_sizes(max(settings.server_processes, 1)),
     )
+    await prove_connections(database, settings.server_processes)
     await prove_row_security(database)
     return database
 

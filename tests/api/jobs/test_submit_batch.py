@@ -11,6 +11,8 @@ import pytest
 from tests.api.house import problem
 from tests.api.jobs.test_submit import JOB, count
 
+NEEDS_A, NEEDS_B = ({"type": "object", "required": [name]} for name in "ab")
+
 
 async def test_each_job_of_a_batch_has_its_own_status(tenant: httpx2.AsyncClient) -> None:
     jobs: list[Any] = [JOB, {"type": "9"}, JOB, {**JOB, "pool": "huge"}, "no job", JOB]
@@ -72,6 +74,28 @@ async def test_a_resent_batch_makes_no_doubles(tenant: httpx2.AsyncClient) -> No
     other = await tenant.post("/v1/jobs/batch", json=changed, headers=headers)
     problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
     assert await count(tenant) == 2
+
+
+@pytest.mark.parametrize("own", [{}, {"unique": {"key": "one"}}])
+async def test_a_batch_is_the_same_whatever_is_refused_of_it_by_then(
+    tenant: httpx2.AsyncClient, operator: httpx2.AsyncClient, own: dict[str, Any]
+) -> None:
+    """A schema changed between the two: nothing is made twice, and nobody's key was reused."""
+    await operator.put("/v1/job-types/strict", json={"schema": NEEDS_A})
+    of_type = [{"type": "strict", "payload": {name: 1}} for name in "ab"]
+    batch = {"jobs": [{**of_type[1], **own}, JOB, of_type[0], JOB]}
+    headers = {"idempotency-key": "again"}
+    first = (await tenant.post("/v1/jobs/batch", json=batch, headers=headers)).json()["items"]
+    assert [item["status"] for item in first] == [422, 202, 202, 202]
+    for schema, statuses in ((NEEDS_A, first), ({}, None), (NEEDS_B, None)):
+        await operator.put("/v1/job-types/strict", json={"schema": schema})
+        again = (await tenant.post("/v1/jobs/batch", json=batch, headers=headers)).json()["items"]
+        assert [item.get("id") for item in again[1::2]] == [one["id"] for one in first[1::2]]
+        assert statuses is None or again == statuses
+        if schema == {}:
+            assert again[2]["id"] == first[2]["id"]
+            assert own or again[0]["problem"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert await count(tenant) == 3 + len(own), "with keys by place what is good now is made"
 
 
 @pytest.mark.parametrize("size", [1, 50, 200])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
 from fairway import App, LimitReached, Unreachable
-from fairway.sdk.http.addresses import OWNER_SECONDS, Addresses
+from fairway.sdk.http.addresses import LEFT_SECONDS, OWNER_SECONDS, Addresses
 
 AWAY = "http://127.0.0.1:1"  # nobody listens there
 BUSY = Reply(503, problem("UNAVAILABLE", 503, "Not now."), {"retry-after": "30"})
@@ -186,6 +186,12 @@ def test_an_owner_is_forgotten_after_a_while_and_at_the_first_failure() -> None:
     addresses.learn("http://b:2")
     addresses.leave("http://b:2")
     assert addresses.current == "http://a:1"
+    addresses.learn("http://b:2")
+    assert addresses.current == "http://a:1", "who named it did not know yet"
+    seconds[0] += LEFT_SECONDS
+    addresses.learn("http://b:2")
+    assert addresses.current == "http://b:2"
+    addresses.leave("http://b:2")
     addresses.learn("http://a:1")  # one that was given is left as such
     addresses.leave("http://a:1")
     assert addresses.current == "http://b:1"
@@ -215,6 +221,29 @@ async def test_jobs_go_to_the_owner_until_it_gives_no_answer(
     assert (len(server.requests), len(second.requests)) == (2, 2)
     assert len(server.jobs) == 3 * (1 + is_many), "the lost reply made no double"
     assert time.monotonic() - began < 5
+    await app.aclose()
+
+
+@pytest.mark.parametrize("is_many", [False, True])
+async def test_an_owner_that_restarts_is_left_within_seconds(
+    server: TinyServer, second: TinyServer, is_many: bool
+) -> None:
+    """Who connects to its address waits in line; a sibling would answer at once."""
+    second.keys, second.jobs = server.keys, server.jobs  # one database behind both
+    server.owner = second.url
+    app = producer(server.url)
+    note = app.jobs["note"]
+    await note.aenqueue("x")
+    second.moods.append("hold")
+    began = time.monotonic()
+    if is_many:
+        await note.aenqueue_many([note.call("y"), note.call("z")])
+    else:
+        await note.aenqueue("y")
+    assert time.monotonic() - began < 5
+    await note.aenqueue("v")
+    assert (len(server.requests), len(second.requests)) == (3, 1), "it was not followed again"
+    assert len(server.jobs) == 3 + is_many, "the silence made no double"
     await app.aclose()
 
 

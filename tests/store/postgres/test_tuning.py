@@ -6,7 +6,7 @@ import pytest
 
 from fairway.store.postgres.inspection import plain
 from fairway.store.postgres.setting_rules import GB, MB
-from fairway.store.postgres.tuning import embedded_settings
+from fairway.store.postgres.tuning import embedded_settings, inspect_connections
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,11 @@ def test_small_machines_run_no_parallel_queries() -> None:
 )
 def test_units_are_resolved(setting: str, unit: str, expected: str) -> None:
     assert plain(setting, unit) == expected
+
+
+@pytest.mark.parametrize("processes", [1, 8, 9, 64])
+def test_the_embedded_server_has_room_for_all_processes(processes: int) -> None:
+    connections = embedded_settings(GB, 2, processes)["max_connections"]
+    assert int(connections) == 100 or processes > 8
+    facts = {"max_connections": connections, "superuser_reserved_connections": "3"}
+    assert inspect_connections(facts, processes) == []

@@ -144,3 +144,24 @@ def test_work_that_is_for_other_workers_gets_no_slots_again_and_again() -> None:
     assert owners[0].is_doubted
     owners[0].turn()
     assert review(slots, owners) == {1}, "it may have something for us by now"
+
+
+def test_owners_for_whom_nothing_waits_are_not_told_of_every_run_elsewhere() -> None:
+    """A new offer is a call that is answered at once: as many as there are replies."""
+    world = World(800, [0, 0, 0, 0])
+    for _ in range(2):
+        world.review()
+        world.settle()
+    for running in (90, 10, 60, 0, 100):
+        world.owners[0].queued = max(running - world.owners[0].running, 0)
+        world.owners[0].running = min(world.owners[0].running, running)
+        world.call(0)
+        world.arrive(0)
+        world.answer(0)
+        world.review()
+        assert [one.is_news for one in world.promises] == [False] * 4
+    world.owners[0].queued = 500
+    for _ in range(4):
+        world.settle()
+        world.review()
+    assert world.owners[0].running == 600, "where work waits, slots go there"

@@ -15,14 +15,12 @@ from fairway.api import endpoint_parts as parts
 from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import BODY_BYTES, JSON, Receive, Scope, Send, read_body, send_whole
-from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import (
-    KEY_LENGTH_MAX,
     idempotency_key,
-    is_key,
     rate_limit,
     trace_header,
 )
+from fairway.api.jobs.batch_items import BatchHeaders, items_of, may_fail_alone
 from fairway.api.jobs.submit import (
     EMAIL,
     OF_SUBMISSIONS,
@@ -43,13 +41,12 @@ from fairway.api.payloads.body_cost import (
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.errors import FairwayError, InvalidRequest
-from fairway.core.insight.trace_context import trace_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.principal import Principal
+from fairway.services.submit.refused_places import with_refused
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
 from fairway.wire import messages
-from fairway.wire.messages import BATCH_MAX
 from fairway.wire.payload import (
     DEPTH_MAX,
     brackets,
@@ -194,8 +191,9 @@ class SubmitBatch:
         if not good:
             return []
         answers = await self._passing.submit(tenant, good, whole=whole)
-        if whole is not None and isinstance(answers[0], FairwayError):
-            raise answers[0]  # of the key: none of them was made
+        first = answers[0]
+        if whole is not None and isinstance(first, FairwayError) and _are_refused(answers):
+            raise first  # of the key: none of them was made
         return answers
 
     def _begun(self, tenant: Tenant, good: list[NewJob]) -> tuple[list[NewJob], dict[int, JobSpan]]:
@@ -220,7 +218,7 @@ class SubmitBatch:
     ) -> Understood:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts, keys, traces = _items(body, of_all)
+        texts, keys, traces = items_of(body, of_all)
         self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
         understand = self._reader(plain=plain)
         work, found = WorkInParts(), list[Wanted]()
@@ -235,7 +233,7 @@ class SubmitBatch:
     def _understand(self, body: bytes, of_all: BatchHeaders) -> Understood:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts, keys, traces = _items(body, of_all)
+        texts, keys, traces = items_of(body, of_all)
         understand = self._reader(plain=False)
         found = list(map(understand, texts, keys or repeat(None), traces or repeat(None)))
         return self._with_key(body, texts, found, None if keys else of_all.key)
@@ -247,21 +245,22 @@ class SubmitBatch:
 
         Where jobs can have different fates (one is not the only one of its kind, one's upload is
         not there), each has a key by its place. Which of the two it is the batch itself says: sent
-        again, it is the same. No other key is in the way: none can hold the separator.
+        again, it is the same, whichever of its jobs are refused by then. No other key is in the
+        way: none can hold the separator.
         """
         if key is None:
             return Understood(found, None)
-        good, inline_max = _good(found), self._platform.settings.inline_bytes_max
-        if any(one.unique or one.upload or len(one.payload) > inline_max for one in good):
+        inline_max = self._platform.settings.inline_bytes_max
+        pairs = zip(found, texts, strict=True)
+        if any(_may_fail_alone(one, text, inline_max) for one, text in pairs):
             keyed: list[Wanted] = [
                 _keyed(new, text, f"{key}\x1f{place}") if isinstance(new, NewJob) else new
                 for place, (new, text) in enumerate(zip(found, texts, strict=True))
             ]
             return Understood(keyed, None)
-        if len(good) < len(found):  # others that are refused make it another batch
-            refused = [n for n, one in enumerate(found) if isinstance(one, FairwayError)]
-            body += str(refused).encode()
-        return Understood(found, WholeKey(f"{key}\x1f", hashlib.sha256(body).digest()))
+        refused = [n for n, one in enumerate(found) if isinstance(one, FairwayError)]
+        kept = with_refused(hashlib.sha256(body).digest(), refused)
+        return Understood(found, WholeKey(f"{key}\x1f", kept))
 
     def _reader(self, *, plain: bool) -> Callable[[msgspec.Raw, str | None, bytes | None], Wanted]:
         """Each item as a job, or as what is wrong with it; by its text, its key and its trace."""
@@ -298,15 +297,14 @@ def _good(wanted: list[Wanted]) -> list[NewJob]:
     return [item for item in wanted if isinstance(item, NewJob)]
 
 
+def _may_fail_alone(one: Wanted, text: msgspec.Raw, inline_max: int) -> bool:
+    if isinstance(one, NewJob):
+        return bool(one.unique or one.upload or len(one.payload) > inline_max)
+    return may_fail_alone(text, inline_max)
+
+
 def _may_be_deep(payload: bytes) -> bool:
     return len(payload) > SHALLOW_BYTES and brackets(payload) >= DEPTH_MAX
-
-
-class BatchHeaders(NamedTuple):
-    """What headers say of every job of a batch."""
-
-    key: str | None
-    trace: bytes | None
 
 
 class Understood(NamedTuple):
@@ -316,63 +314,16 @@ class Understood(NamedTuple):
     whole: WholeKey | None
 
 
-class BatchItems(NamedTuple):
-    texts: list[msgspec.Raw]
-    keys: list[str] | None
-    traces: list[bytes | None] | None
-
-
-def _items(body: bytes, of_all: BatchHeaders) -> BatchItems:
-    """The jobs' texts; each one's own key, and the trace, if they have any."""
-    try:
-        batch = messages.decode_batch(body)
-    except UNDECODABLE as error:
-        raise invalid(error, body) from None
-    texts = batch.jobs
-    if not 1 <= len(texts) <= BATCH_MAX:
-        raise InvalidRequest(
-            f"A batch holds 1 to {BATCH_MAX} jobs; this one has {len(texts)}.", field="/jobs"
-        )
-    traces = _traces(batch.traceparents, len(texts), of_all.trace)
-    if batch.idempotency_keys is not None:
-        return BatchItems(texts, _own_keys(batch.idempotency_keys, len(texts), of_all.key), traces)
-    return BatchItems(texts, None, traces)
-
-
-def _traces(texts: list[str] | None, jobs: int, of_all: bytes | None) -> list[bytes | None] | None:
-    """As with the header, what is not well formed is as good as none; too few are, too."""
-    if texts is None:
-        return None if of_all is None else [of_all] * jobs
-    found = [trace_of(text) or of_all for text in texts[:jobs]]
-    return found + [of_all] * (jobs - len(found))
-
-
-def _own_keys(keys: list[str], jobs: int, batch_key: str | None) -> list[str]:
-    if batch_key is not None:
-        raise InvalidRequest(
-            "Give an Idempotency-Key for the batch or idempotency_keys for its jobs, not both.",
-            field="/idempotency_keys",
-        )
-    if len(keys) != jobs:
-        raise InvalidRequest(
-            f"There is a key for each job or none at all: these are {len(keys)} for {jobs} jobs.",
-            field="/idempotency_keys",
-        )
-    for place, key in enumerate(keys):
-        if not is_key(key):
-            raise InvalidRequest(
-                f"A key is 1 to {KEY_LENGTH_MAX} printable ASCII characters.",
-                field=f"/idempotency_keys/{place}",
-            )
-    return keys
-
-
 def _keyed(new: NewJob, text: msgspec.Raw, key: str) -> NewJob:
     """The hash is of the text that would be the body if the job came alone."""
     return new._replace(idempotency_key=key, body_hash=hash_of(bytes(text), new.upload))
 
 
 # -- the reply: one verdict an item, in order ------------------------------------------------------
+
+
+def _are_refused(answers: list[Verdict]) -> bool:
+    return all(isinstance(answer, FairwayError) for answer in answers)
 
 
 def _all_replayed(answers: list[Verdict]) -> bool:

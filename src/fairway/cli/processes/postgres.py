@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from fairway.cli.processes.data_folder import close_to_others, make_data_folder, postgres_folder
+from fairway.cli.processes.server_group import processes_wanted
 from fairway.cli.processes.signals import Orders
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.parent_death import die_with_parent
@@ -27,7 +28,8 @@ def embedded(settings: Settings) -> EmbeddedPostgres:
     """The PostgreSQL of a data folder; should this process die, it stops by itself, in order."""
     folder = postgres_folder(settings.data_dir)
     tie = partial(die_with_parent, signal.SIGINT)
-    return EmbeddedPostgres(folder, settings.postgres_bin, in_child=tie)
+    count = processes_wanted(settings)
+    return EmbeddedPostgres(folder, settings.postgres_bin, in_child=tie, processes=count)
 
 
 def postgres(*, data_dir: Path | None = None) -> None:

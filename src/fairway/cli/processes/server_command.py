@@ -13,6 +13,7 @@ import sys
 import uvloop
 
 from fairway.cli.processes.listening import listen, listeners_of
+from fairway.cli.processes.process_part import of_one_process
 from fairway.cli.processes.server_group import ServerGroup, processes_wanted
 from fairway.cli.processes.signals import Orders, quit_now, stop_on_signals
 from fairway.cli.processes.supervisor import CANNOT_START, first_of
@@ -110,7 +111,7 @@ def server_process() -> int:
     if parent and not follow(parent, signal.SIGTERM):
         return 0
     log_as(LogOptions.of(os.environ))
-    member = MemberServer(load(os.environ), ServiceManager.of(os.environ))
+    member = MemberServer(of_one_process(load(os.environ)), ServiceManager.of(os.environ))
     try:
         uvloop.run(member.run())
     except Exception as error:

@@ -21,6 +21,7 @@ from fairway.api.dashboard.static_files import is_built
 from fairway.cli.processes.data_folder import postgres_folder
 from fairway.cli.processes.listening import listeners_of
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
+from fairway.cli.processes.process_part import of_one_process
 from fairway.cli.processes.serve import serve
 from fairway.cli.processes.server_process import CLOSE_INTAKE
 from fairway.cli.processes.signals import quit_now, stop_on_signals
@@ -55,7 +56,8 @@ def up_server(*, autoscale: bool = False) -> int:
     if parent and not follow(parent, signal.SIGTERM):
         return 0
     log_as(LogOptions.of(os.environ))
-    server = UpServer(load(os.environ), ServiceManager.of(os.environ), scales=autoscale)
+    settings = of_one_process(load(os.environ))
+    server = UpServer(settings, ServiceManager.of(os.environ), scales=autoscale)
     try:
         uvloop.run(server.run())
     except Exception as error:

@@ -24,6 +24,9 @@ OWNER_HEADER = "fairway-owner"
 LOOK_FIRST_SECONDS = 2.0  # until it is looked whether a nearer region is back; then ever longer
 LOOK_APART_SECONDS_MAX = 60.0
 LOOK_SECONDS = 3.0  # what such a look may cost the one who asks
+SHORT_CUT_SECONDS = 2.0  # servers answer within one, or say that they cannot
+SLOW_BYTES_PER_SECOND = 1 << 20
+LEFT_SECONDS = 5.0  # an owner that gave no answer may be restarting
 OWNER_SECONDS = 60.0  # owners change: then whoever is asked passes on, or says who it is now
 URL_CHARACTERS_MAX = 300
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -81,6 +84,7 @@ class Addresses:
         self._look_at = 0.0
         self._hosts = {place for url in self.all if (place := _host_of(url)) is not None}
         self._owner: _Owner | None = None
+        self._left: _Owner | None = None  # it gave no answer: not to be followed until then
 
     @property
     def current(self) -> str:
@@ -114,8 +118,11 @@ class Addresses:
 
     def learn(self, url: str | None) -> None:
         """A reply named the owner, or none."""
-        if url is not None and len(url) <= URL_CHARACTERS_MAX and self._is_trusted(url):
-            self._owner = _Owner(url.rstrip("/"), self._now() + OWNER_SECONDS)
+        if url is None or len(url) > URL_CHARACTERS_MAX or not self._is_trusted(url):
+            return
+        url, left = url.rstrip("/"), self._left
+        if left is None or left.url != url or self._now() >= left.until:
+            self._owner = _Owner(url, self._now() + OWNER_SECONDS)
 
     def _is_trusted(self, url: str) -> bool:
         place = _host_of(url)
@@ -125,7 +132,7 @@ class Addresses:
         """It gave no answer. Who was there before us has left it already: that is no news."""
         owner, place = self._owner, self._place
         if owner is not None and owner.url == url:
-            self._owner = None
+            self._owner, self._left = None, _Owner(url, self._now() + LEFT_SECONDS)
         if self.all[place] == url:
             self._place = next_place = (place + 1) % len(self.all)
             if self._nearer[next_place] > self._nearer[place]:
@@ -150,6 +157,17 @@ class Addresses:
         """What one of them may take, so that a silent one leaves time for the others."""
         share = seconds / (len(self.all) + (self._owner is not None))
         return min(share, LOOK_SECONDS) if self.is_look(url) else share
+
+    def try_seconds(self, url: str, seconds: float, content_bytes: int) -> float:
+        """What one try at this address may take.
+
+        Where a server process is being restarted, whoever connects to its own address waits in line
+        until it is back, while its siblings would answer at once.
+        """
+        share = self.share_seconds(seconds, url)
+        if not self.is_short_cut(url):
+            return share
+        return min(share, SHORT_CUT_SECONDS + content_bytes / SLOW_BYTES_PER_SECOND)
 
     def __str__(self) -> str:
         return " and ".join(self.all)

@@ -44,9 +44,11 @@ class LeanServers:
         return await self._attempt(self._addresses.current, question, left_seconds)
 
     async def _attempt(self, url: str, question: Question, left_seconds: float) -> bytes:
-        share_seconds = self._addresses.share_seconds(self._patience_seconds, url)
+        content_bytes = len(question.content or b"")
+        share = self._addresses.try_seconds(url, self._patience_seconds, content_bytes)
+        left_seconds = min(left_seconds, share + question.wait_seconds)
         try:
-            return await self._server(url).attempt(question, min(left_seconds, share_seconds))
+            return await self._server(url).attempt(question, left_seconds)
         except NotNow as not_now:
             if not_now.is_elsewhere:
                 self._addresses.leave(url)

@@ -201,8 +201,9 @@ class Transport:
         return await self._attempt(self.addresses.current, question, left_seconds)
 
     async def _attempt(self, url: str, question: Question, left_seconds: float) -> bytes:
-        share = self.addresses.share_seconds(self._patience_seconds, url) + question.wait_seconds
-        left_seconds = max(min(left_seconds, share), 0.1)
+        content_bytes = len(question.content or b"")
+        share = self.addresses.try_seconds(url, self._patience_seconds, content_bytes)
+        left_seconds = max(min(left_seconds, share + question.wait_seconds), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
         with self._leaving_the_silent(url):
             response = await self._client().request(

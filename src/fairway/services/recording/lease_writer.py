@@ -80,7 +80,7 @@ class LeaseWriter:
 
         Nothing more of these shards is granted by now.
         """
-        await self._at_once.drain(shards)
+        await self._at_once.settle(shards)
         async with self._writing_lazily:
             await self._write_late(self._dispatcher.letting_go().unwritten(shards))
 

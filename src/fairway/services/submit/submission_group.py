@@ -22,6 +22,7 @@ from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
 from fairway.core.unique import Lost, UniqueClaim, UniqueWish, Why
 from fairway.services.group_commit import Sizes
+from fairway.services.submit.refused_places import is_same_body, made_places, refused_places
 from fairway.store.submissions import KeyClaim, KeyHolder
 
 
@@ -311,12 +312,34 @@ def _verdicts_of_whole(
     jobs: list[QueuedJob], claim: KeyClaim, holders: dict[tuple[TenantId, str], KeyHolder]
 ) -> list[Verdict]:
     """Of a batch with one key: if it was there before, the ids that were made together then."""
-    first = _verdict(jobs[0], claim, holders)
-    if isinstance(first, FairwayError):
-        return [first] * len(jobs)
-    if not first.replayed:
+    holder = holders.get((claim.tenant, claim.key))
+    if holder is not None and is_same_body(holder.body_hash, claim.body_hash):
+        if holder.job != jobs[0].id:
+            return _made_before(jobs, claim, holder)
         return [Accepted(job.id) for job in jobs]
-    return [Accepted(id_, replayed=True) for id_ in ids_from(first.id, len(jobs))]
+    return [_verdict(jobs[0], claim, holders)] * len(jobs)
+
+
+def _made_before(jobs: list[QueuedJob], claim: KeyClaim, holder: KeyHolder) -> list[Verdict]:
+    """By place: other jobs of it may have been refused then than are now."""
+    if holder.body_hash == claim.body_hash:
+        return [Accepted(id_, replayed=True) for id_ in ids_from(holder.job, len(jobs))]
+    places = made_places(claim.body_hash, len(jobs))
+    all_jobs = len(jobs) + len(refused_places(claim.body_hash))
+    made = made_places(holder.body_hash, all_jobs - len(refused_places(holder.body_hash)))
+    ids = dict(zip(made, ids_from(holder.job, len(made)), strict=True))
+    return [
+        Accepted(ids[place], replayed=True) if place in ids else _refused_before()
+        for place in places
+    ]
+
+
+def _refused_before() -> InvalidRequest:
+    return InvalidRequest(
+        "This job was refused when its batch came first under this Idempotency-Key, and was not"
+        " made; send it under another key.",
+        code="IDEMPOTENCY_KEY_REUSED",
+    )
 
 
 def _verdict(

@@ -51,12 +51,17 @@ class EmbeddedPostgres:
         postgres_bin: Path | None = None,
         cache_dir: Path = CACHE_DIR,
         in_child: Callable[[], None] | None = None,
+        processes: int = 1,
     ) -> None:
-        """`in_child` is called in the new process before PostgreSQL is: to tie it to ours."""
+        """`in_child` is called in the new process before PostgreSQL is: to tie it to ours.
+
+        It has room for the connections of so many `processes` of a server.
+        """
         self._root = data_dir.resolve()
         self._postgres_bin = postgres_bin
         self._cache_dir = cache_dir
         self._in_child = in_child
+        self._processes = processes
         self._lock: int | None = None
         self._postmaster: Process | None = None
         self._stopping = False
@@ -136,7 +141,7 @@ class EmbeddedPostgres:
         return False
 
     async def _launch(self, folder: DataFolder, binaries: Binaries, crashed: bool) -> None:
-        write_settings(folder)
+        write_settings(folder, self._processes)
         begin = folder.log.stat().st_size if folder.log.exists() else 0
         self._postmaster = launch(folder, binaries, socket_dir(folder), self._in_child)
         doing = "is recovering from a crash" if crashed else "is starting"

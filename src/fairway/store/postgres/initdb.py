@@ -53,9 +53,9 @@ def create_cluster(folder: DataFolder, binaries: Binaries) -> None:
     _sync(folder.root)
 
 
-def write_settings(folder: DataFolder) -> None:
+def write_settings(folder: DataFolder, processes: int) -> None:
     """Write our settings anew, so that they follow this machine and this release."""
-    settings = embedded_settings(_memory_bytes(), len(os.sched_getaffinity(0)))
+    settings = embedded_settings(_memory_bytes(), len(os.sched_getaffinity(0)), processes)
     replace_text(folder.cluster / "fairway.conf", as_conf(settings), folder.account)
 
 

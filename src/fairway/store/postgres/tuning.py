@@ -15,6 +15,8 @@ from fairway.store.postgres.setting_rules import GB, MB, RULES, Rule, shown
 
 VERSION_MIN = 16
 CLOCK_OFFSET_SECONDS_MAX = 1.0
+CONNECTIONS_USUAL = 100
+CONNECTIONS_RESERVED = 3  # for a superuser, as PostgreSQL has it by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +26,14 @@ class Finding:
     remedy: str
 
 
-def embedded_settings(memory_bytes: int, cores: int) -> dict[str, str]:
-    """The embedded server's configuration for a machine that it shares with everything else."""
-    return _durability() | _memory(memory_bytes, cores) | _upkeep() | _manners()
+def embedded_settings(memory_bytes: int, cores: int, processes: int = 1) -> dict[str, str]:
+    """The embedded server's configuration for a machine that it shares with everything else.
+
+    With room for the connections of so many server processes.
+    """
+    connections = max(CONNECTIONS_USUAL, connections_needed(processes) + CONNECTIONS_RESERVED)
+    room = {"max_connections": str(connections)}
+    return _durability() | room | _memory(memory_bytes, cores) | _upkeep() | _manners()
 
 
 def inspect(
@@ -39,7 +46,7 @@ def inspect(
     found = [
         *_inspect_version(server_version_num),
         *(_finding(rule, facts[rule.setting]) for rule in RULES if _breaks(rule, facts)),
-        *_inspect_connections(facts, processes),
+        *inspect_connections(facts, processes),
         *_inspect_clock(clock_offset_seconds),
     ]
     return sorted(found, key=lambda finding: finding.level)
@@ -65,7 +72,6 @@ def _memory(memory_bytes: int, cores: int) -> dict[str, str]:
         "shared_buffers": f"{buffers_mb}MB",
         "effective_cache_size": f"{max(memory_bytes // 2 // MB, buffers_mb)}MB",
         "maintenance_work_mem": f"{min(max(memory_bytes // 64 // MB, 32), 256)}MB",
-        "max_connections": "100",
         "max_parallel_workers": str(cores),
         # Dashboards may use spare cores; on a small machine there are none.
         "max_parallel_workers_per_gather": str(min(cores // 4, 2)),
@@ -118,7 +124,7 @@ def _inspect_version(server_version_num: int) -> list[Finding]:
     return [Finding(level="error", what=what, remedy=f"upgrade to {VERSION_MIN} or newer")]
 
 
-def _inspect_connections(facts: Mapping[str, str], processes: int) -> list[Finding]:
+def inspect_connections(facts: Mapping[str, str], processes: int) -> list[Finding]:
     """Of one server with so many processes; a deploy that overlaps needs as many again."""
     needed = connections_needed(processes)
     reserved = ("superuser_reserved_connections", "reserved_connections")

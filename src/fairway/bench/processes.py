@@ -1,0 +1,207 @@
+"""`fairway bench processes`: what a job costs in processor time, by processes and shards.
+
+    1 process and 1 shard, then 1, 2 and 4 processes with 64 shards, in turns: batches of 100, and
+    one job a request. Of each the processor time a job of servers, worker and PostgreSQL, apart
+    and together, and the sum as a ratio to one process with one shard.
+
+Each kind has a platform of its own; all are there during the whole run and take turns, so that they
+meet the same moments of the machine. Jobs come at the same rate everywhere, for who has more to do
+gathers more in a statement; what the load costs itself is not counted. `/metrics` of several
+processes asks each of them, so it is looked at once a second only. Where `jobs_per_s` is far below
+what was asked for, the machine was too busy: compare within one run, at a lower rate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+from fairway.bench import output
+from fairway.bench.engine import (
+    BACKLOG_MAX,
+    BATCH,
+    SLOTS,
+    Requests,
+    Watch,
+    batch_requests,
+    single_requests,
+)
+from fairway.bench.output import Aim, part
+from fairway.bench.platform import BenchPlatform, bench_platform
+from fairway.rig.load import Tally, closed_loop
+from fairway.rig.usage import run_seconds
+
+RATIO_MAX = 1.15
+LOADS = ("batch", "single")
+PARTS = ("server", "worker", "postgres")
+CONNECTIONS = 64  # more than are ever needed: they come as they are due
+LOOK_SECONDS = 1.0
+WARM_SECONDS = 2.0
+
+
+class Kind(NamedTuple):
+    processes: int
+    shards: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.processes}p_{self.shards}s"
+
+
+KINDS = (Kind(1, 1), Kind(1, 64), Kind(2, 64), Kind(4, 64))
+
+
+class Options(NamedTuple):
+    tenants: int
+    seconds: float  # of each timed part
+    turns: int
+    batches_per_second: int  # jobs in batches
+    singles_per_second: int
+
+
+class Load(NamedTuple):
+    name: str
+    requests: Callable[[BenchPlatform], Requests]
+    jobs: int  # of one request
+    per_second: float  # jobs; the same for every kind
+
+
+class Cost(NamedTuple):
+    """Of one timed part: microseconds of processor time a job, by part; and how many came."""
+
+    us: dict[str, float]
+    per_second: float
+
+
+class Measured(NamedTuple):
+    """A platform that is there, and its programs by part."""
+
+    kind: Kind
+    platform: BenchPlatform
+    pids: dict[str, int]
+
+
+def run(options: Options, *, json_output: bool) -> int:
+    figures = output.measured(measure(options))
+    if json_output:
+        output.show(figures, json_output=True)
+    else:
+        output.show_table("Processor time a job, in microseconds", figures, AIMS)
+    return 0
+
+
+async def measure(options: Options) -> dict[str, float]:
+    loads = (
+        Load("batch", batch_requests, BATCH, options.batches_per_second),
+        Load("single", single_requests, 1, options.singles_per_second),
+    )
+    costs: Costs = {}
+    async with AsyncExitStack() as platforms:
+        there = [await _started(kind, options.tenants, loads, platforms) for kind in KINDS]
+        for turn in range(options.turns):
+            for one in there if turn % 2 == 0 else reversed(there):
+                with part(f"turn {turn + 1} of {options.turns}, {one.kind.name}"):
+                    for load in loads:
+                        spent = await _cost(one, load, options.seconds)
+                        costs.setdefault((one.kind.name, load.name), []).append(spent)
+    return figures_of(costs)
+
+
+async def _started(
+    kind: Kind, tenants: int, loads: Sequence[Load], platforms: AsyncExitStack
+) -> Measured:
+    with part(f"starting {kind.name}"):
+        platform = await platforms.enter_async_context(bench_platform(tenants, kind.shards))
+        pids = dict(zip(PARTS[2:], platform.programs.pids, strict=True))
+        server = await platform.start_server({"FAIRWAY_SERVER_PROCESSES": str(kind.processes)})
+        if kind.processes > 1:
+            await server.says("servers ready")
+        worker = await platform.start_worker(SLOTS)
+        await worker.says("worker ready")
+        one = Measured(kind, platform, {"server": server.pid, "worker": worker.pid, **pids})
+        for load in loads:
+            await _cost(one, load, WARM_SECONDS)  # plans are made, shards are shared out
+        return one
+
+
+async def _cost(one: Measured, load: Load, seconds: float) -> Cost:
+    """Microseconds of processor time a job that was recorded, by part."""
+    watch = Watch(one.platform)
+    await watch.look()
+    done, before = watch.done, {name: run_seconds(pid) for name, pid in one.pids.items()}
+    following = asyncio.create_task(_follow(watch))
+    began = time.perf_counter()
+    sent = 0
+
+    def may_go(tally: Tally) -> bool:
+        """One request whenever one is due: they do not come in herds."""
+        nonlocal sent
+        is_due = sent * load.jobs < (time.perf_counter() - began) * load.per_second
+        is_due = is_due and tally.jobs - (watch.done - done) < BACKLOG_MAX
+        sent += is_due
+        return is_due
+
+    try:
+        tally = await closed_loop(
+            one.platform.client(),
+            load.requests(one.platform),
+            connections=CONNECTIONS,
+            may_go=may_go,
+            is_over=lambda tally: time.perf_counter() > began + seconds,
+        )
+    finally:
+        following.cancel()
+    ended = time.perf_counter()
+    await watch.settle(done + tally.jobs)
+    spent = {name: run_seconds(pid) - before[name] for name, pid in one.pids.items()}
+    return Cost(
+        {name: used * 1e6 / tally.jobs for name, used in spent.items()},
+        tally.jobs / (ended - began),
+    )
+
+
+async def _follow(watch: Watch) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        await watch.look()
+
+
+# -- figures -----------------------------------------------------------------------------------
+
+
+Costs = dict[tuple[str, str], list[Cost]]  # by kind and load, one a turn
+
+
+def figures_of(costs: Costs) -> dict[str, float]:
+    """Medians over the turns; of ratios the median of each turn's own."""
+    first = KINDS[0].name
+    figures: dict[str, float] = {}
+    for load in LOADS:
+        for kind in KINDS:
+            turns = costs[kind.name, load]
+            for name in PARTS:
+                median = statistics.median(turn.us[name] for turn in turns)
+                figures[f"{load}_{kind.name}_{name}_us"] = round(median, 1)
+            whole = [sum(turn.us.values()) for turn in turns]
+            figures[f"{load}_{kind.name}_us"] = round(statistics.median(whole), 1)
+            rate = statistics.median(turn.per_second for turn in turns)
+            figures[f"{load}_{kind.name}_jobs_per_s"] = round(rate)
+            if kind.name != first:
+                figures[f"{load}_{kind.name}_ratio"] = ratio(whole, costs[first, load])
+    return figures
+
+
+def ratio(whole: Sequence[float], firsts: Sequence[Cost]) -> float:
+    pairs = zip(whole, firsts, strict=True)
+    return round(statistics.median(own / sum(first.us.values()) for own, first in pairs), 3)
+
+
+AIMS = {
+    f"{load}_{kind.name}_ratio": Aim(f"≤ {RATIO_MAX}", lambda v: v <= RATIO_MAX)
+    for load in LOADS
+    for kind in KINDS[1:]
+}
