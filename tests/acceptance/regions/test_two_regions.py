@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.acceptance.load import Load
 from tests.acceptance.regions.two_regions import Region, TwoRegions, two_regions
+from tests.api.cable import cable_to
 from tests.postgres import Server
 
 from fairway import App, Handle
@@ -56,10 +57,13 @@ async def test_the_other_region_holds_jobs_until_their_home_is_back(regions: Two
     app, elsewhere = (producer(home.api_key, home, other), producer(home.api_key, other))
     passed_on = await elsewhere.jobs["nap"].aenqueue()
     assert await passed_on.aresult(timeout=20)
+    known = await _post(home, "one")
     await home.die()
+    again = await _post(other, "one")
+    assert again != known, "nobody there could know the key"
     handles = [await app.jobs["nap"].aenqueue() for _ in range(3)]
     handles += await elsewhere.jobs["nap"].aenqueue_many([app.jobs["nap"].call()] * 3)
-    assert await regions.held(other) == 6
+    assert await regions.held(other) == 7
     assert (await handles[0].astatus()).state == "queued"
     assert await other.book.changes() == [], "dispatched in a region that is not the home"
     await home.begin()
@@ -69,9 +73,51 @@ async def test_the_other_region_holds_jobs_until_their_home_is_back(regions: Two
     events = [event async for event in last.aevents()]
     assert events[-1].data["state"] == "succeeded", events
     assert (await Handle.from_id(app, handles[0].id).astatus()).state == "succeeded"
-    verdict = await regions.check([passed_on.id, *(handle.id for handle in handles)])
-    assert (verdict.jobs, verdict.runs) == (7, 7)
+    for program in (app, elsewhere):
+        assert (await Handle.from_id(program, again).astatus()).id == known, "one key, one job"
+    verdict = await regions.check([passed_on.id, again, *(handle.id for handle in handles)])
+    assert (verdict.jobs, verdict.runs) == (8, 8)
     await asyncio.gather(app.aclose(), elsewhere.aclose())
+
+
+async def _post(region: Region, key: str) -> str:
+    body = {"type": "nap", "pool": "short"}
+    head = {"idempotency-key": key}
+    reply = await region.call("POST", "/v1/jobs", region.addresses[0], json=body, headers=head)
+    assert reply.status_code == 202, reply.text
+    return str(reply.json()["id"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("way", ["cut", "silent"])
+async def test_the_store_of_the_home_is_away_under_load(
+    room: Path, postgres_server: Server, figures: dict[str, str], way: str
+) -> None:
+    """Its servers answer, and can take nothing."""
+    async with two_regions(room, postgres_server) as regions:
+        home, other = regions.home, regions.other
+        with cable_to(home.dsn) as line:
+            home.dsn = line.dsn  # its book goes around
+            home.settings.pop("FAIRWAY_STORE_WAIT_SECONDS")
+            await regions.open()
+            async with regions.load(other.addresses, rate=40) as load:
+                await load.has_accepted(100, within_seconds=60)
+                (line.cut if way == "cut" else line.silence)()
+                gone_at = time.time()
+                await asyncio.sleep(AWAY_SECONDS)
+                held, back_at = await regions.held(other), time.time()
+                assert await other.book.changes() == [], "dispatched where it was held"
+                line.mend()
+                await load.has_accepted(100, within_seconds=60)
+            home.dsn = home.book.dsn
+            verdict = await regions.check(load.accepted)
+    assert held >= 100, load.answers
+    figures[f"the home's store {way} under load"] = (
+        f"{held} held in {AWAY_SECONDS:.0f} s, {_longest(load, gone_at, back_at):.2f} s the longest"
+        f" call; {verdict.jobs} jobs, 0 lost, {verdict.ran_twice} began twice;"
+        f" {dict(load.answers)}"
+    )
 
 
 @pytest.mark.slow
