@@ -189,6 +189,20 @@ async def test_nothing_is_expected_of_a_type_that_was_taken_back(platform: Platf
     assert found.id not in platform.dispatcher.shares[PoolId(1)]._estimates.by_type
 
 
+async def test_a_type_that_was_let_go_makes_workers_say_hello_once(platform: Platform) -> None:
+    """Its row is read again for ten seconds; each time every hello under way was asked for anew."""
+    await freeze(platform)
+    await platform.registry.put_type("by.hand", TypeFacts(), PLATFORM)
+    before = platform.dispatcher.lapses()
+    await platform.registry.take_back_type("by.hand", PLATFORM)
+    assert platform.dispatcher.lapses() == before + 1
+    hand = Hand(platform)
+    assert await hand.say(hello=True) is not None
+    await platform.registry.run_once(0)
+    assert platform.dispatcher.lapses() == before + 1
+    assert platform.dispatcher.sessions[hand.key].greeted
+
+
 async def test_a_type_that_is_put_while_another_server_takes_it_back_is_there(
     platform: Platform,
 ) -> None:

@@ -115,9 +115,15 @@ class Registry:
             self.directory.tell_all()  # a pool is shared out by terms once it is known
 
     def _is_unsaid(self, job_type: JobType) -> bool:
-        """Whether those that said it no longer count as having done so."""
-        has_lapsed = job_type.name in self.directory.names.shared and not job_type.is_shared
-        return job_type.is_let_go or has_lapsed
+        """Whether those that said it no longer count as having done so.
+
+        Changes are read again for some seconds: what is forgotten already is no news, and nobody
+        need say hello for it once more.
+        """
+        names = self.directory.names
+        has_lapsed = job_type.name in names.shared and not job_type.is_shared
+        is_known = names.ids.get(job_type.name) == job_type.id
+        return (job_type.is_let_go and is_known) or has_lapsed
 
     def _learn(self, job_type: JobType) -> None:
         before = self.types.get(job_type.id)
