@@ -98,8 +98,9 @@ class Settings:
     """Each of several server processes has an address of its own besides, for other servers and
     workers: this port and those that follow, for firewalls; 0: any that are free."""
     shard_count: int = 64
-    """Parts that jobs are divided into, each with one owner; written once, when the database is
-    founded. As many servers can share the work; on one server many cost what one does."""
+    """Parts that jobs are divided into, each with one owner; written when the database is founded,
+    and made more by `fairway shards split`. As many servers can share the work; on one server many
+    cost what one does."""
     store_by_shard: bool = False
     """Every statement names one shard, as a distributed PostgreSQL needs it; on plain PostgreSQL
     one statement carries the rows of many, which is cheaper."""

@@ -112,10 +112,10 @@ def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
 
 def handed_over(rates: StartRates, now_us: int, way_us: int = 0) -> StartRates:
     """The next owner's, who hears of it after a while and knows how long that was."""
-    saved = unpack_rates(pack_rates(rates.save([SHARD], 1, now_us)[SHARD]))
+    saved = unpack_rates(pack_rates(rates.save([SHARD], TenantShards(1), now_us)[SHARD]))
     heir = StartRates()
-    heir.begin_anew(SHARD, 1, now_us + way_us)
-    heir.restore(SHARD, 1, saved, now_us)
+    heir.begin_anew(SHARD, TenantShards(1), now_us + way_us)
+    heir.restore(SHARD, TenantShards(1), saved, now_us)
     return heir
 
 
@@ -149,11 +149,11 @@ def test_on_the_way_nothing_is_forgotten_too_soon(
 
 def test_what_an_owner_did_not_know_it_hands_on_as_not_known() -> None:
     rates, hour = StartRates(), ("k", 3600 * 1000)
-    rates.begin_anew(SHARD, 1, 0)
-    saved = rates.save([SHARD], 1, 20_000_000)[SHARD]
+    rates.begin_anew(SHARD, TenantShards(1), 0)
+    saved = rates.save([SHARD], TenantShards(1), 20_000_000)[SHARD]
     heir = StartRates()
-    heir.begin_anew(SHARD, 1, 25_000_000)
-    heir.restore(SHARD, 1, saved, 21_000_000)
+    heir.begin_anew(SHARD, TenantShards(1), 25_000_000)
+    heir.restore(SHARD, TenantShards(1), saved, 21_000_000)
     assert heir.opens_us(US, hour, 25_000_000) == 1_000_000 + start_rates.CLOSED_US_MAX
 
 
@@ -162,15 +162,17 @@ def test_one_with_very_many_keys_shuts_out_itself_alone() -> None:
     for number in range(start_rates.KEYS_PER_TENANT):
         rates.started(US, (f"{number:0200}", hour), 0)
     rates.started(other, ("k", hour), 0)
-    saved = rates.save([SHARD], 1, 1000)[SHARD]
+    saved = rates.save([SHARD], TenantShards(1), 1000)[SHARD]
     assert len(pack_rates(saved)) <= start_rates.SAVED_BYTES_MAX
     heir = StartRates()
-    heir.begin_anew(SHARD, 1, 1000)
-    heir.restore(SHARD, 1, saved, 1000)
+    heir.begin_anew(SHARD, TenantShards(1), 1000)
+    heir.restore(SHARD, TenantShards(1), saved, 1000)
     assert heir.used(other, ("k", hour), 5, 1000) == 1
     assert heir.used(other, ("new", hour), 5, 1000) == 0
     assert heir.used(US, ("new", hour), 5, 1000) == 5, "it may have been used"
-    assert heir.save([SHARD], 1, 2000)[SHARD].unknown == [US], "the next but one hears it too"
+    assert heir.save([SHARD], TenantShards(1), 2000)[SHARD].unknown == [US], (
+        "the next but one hears it too"
+    )
 
 
 def test_what_is_restored_has_the_same_bounds() -> None:
@@ -178,5 +180,5 @@ def test_what_is_restored_has_the_same_bounds() -> None:
     for number in range(200):
         rates.started(TenantId(number), ("k", 1000), 0)
     heir = StartRates(keys_total=100)
-    heir.restore(SHARD, 1, rates.save([SHARD], 1, 0)[SHARD], 0)
+    heir.restore(SHARD, TenantShards(1), rates.save([SHARD], TenantShards(1), 0)[SHARD], 0)
     assert heir._keys == 100
