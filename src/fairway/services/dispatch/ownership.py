@@ -245,7 +245,7 @@ class Ownership:
 
     def _know(self, rows: Collection[ShardRow]) -> None:
         """Who owns what, and how many there are."""
-        self._dispatcher.shards.counted(len(rows))
+        self._dispatcher.letting_go().counted(len(rows))
         self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
 
     def _is_ours(self, row: ShardRow) -> bool:
