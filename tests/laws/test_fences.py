@@ -52,6 +52,7 @@ def test_a_fence_holds_no_renewal_up() -> None:
     for name in (
         "read_owners",
         "read_shards",
+        "list_shards",
         "count_open",
         "overlong_terms",
         "unowned_shards",

@@ -92,6 +92,7 @@ OF_NO_SHARD = (
     "type_names",
     "audit",
     "autoscale",
+    "shards",
     "sql_logins",
     "sign_ins",
     # By tenant, or of the books: no job's row is written.

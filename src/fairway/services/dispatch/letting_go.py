@@ -25,6 +25,10 @@ class LettingGo:
         self._granting = granting
         self._clock = clock
 
+    def counted(self, shards: int) -> None:
+        """So many there are in the cluster; a tenant may be at home in any of them."""
+        self._shards.tenants.counted(shards)
+
     def suspend(self, shards: Collection[ShardId]) -> None:
         """Nothing more of these is granted."""
         self._shards.suspend(shards)

@@ -35,10 +35,6 @@ class OwnedShards:
         self.trusted_until_us = 0  # until here each of them may be granted from,
         self.last_trusted_until_us = 0  # and until here some; afterwards another may own them all
 
-    def counted(self, shards: int) -> None:
-        """So many there are in the cluster; a tenant may be at home in any of them."""
-        self.tenants.counted(shards)
-
     def claim(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> None:
         """Ours from now on; its leases must be found before anybody is judged."""
         self.terms[shard] = term

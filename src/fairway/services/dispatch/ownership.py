@@ -270,7 +270,7 @@ class Ownership:
 
         Of one that they speak with already they hear when it gives them something.
         """
-        self._dispatcher.shards.counted(len(rows))
+        self._dispatcher.letting_go().counted(len(rows))
         known = {one.owner_url for one in self.owners.values()}
         self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
         if known and not known.issuperset(one.owner_url for one in self.owners.values()):
