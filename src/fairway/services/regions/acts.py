@@ -13,6 +13,7 @@ from fairway.core.audit import Act, Actor
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.ids import TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.homes import DirectoryTerm
 from fairway.core.regions.region_map import RegionMap
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import RegionPeers
@@ -29,7 +30,7 @@ class Moved(NamedTuple):
     target: str
     tenants: int
     directory: str
-    directory_term: int
+    directory_term: DirectoryTerm
 
 
 class RegionActs:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.regions.homes import Acquaintance, DirectoryClaim, leading
+from fairway.core.regions.homes import Acquaintance, DirectoryClaim, DirectoryTerm, leading
 from fairway.core.regions.region_map import RegionMap
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
@@ -49,7 +49,7 @@ class RegionState(msgspec.Struct):
 
     region: str
     directory: str
-    directory_term: int
+    directory_term: DirectoryTerm
     founded: int  # with so many shards
     shards: int  # that it has now
 
@@ -63,7 +63,7 @@ class AskedChanges(msgspec.Struct):
 class Changes(msgspec.Struct):
     """A page of what changed in the directory."""
 
-    claim: tuple[int, str]
+    claim: tuple[DirectoryTerm, str]
     now: datetime
     rows: list[str]
     last: tuple[datetime, str] | None
@@ -231,7 +231,7 @@ class RegionWatch:
 
     def tell_state(self) -> bytes:
         row = self._homes.row
-        claim = DirectoryClaim(0, self._map.first) if row is None else row.claim
+        claim = DirectoryClaim(DirectoryTerm(0), self._map.first) if row is None else row.claim
         founded, shards = self._tenant_shards.founded, self._tenant_shards.count
         state = RegionState(self._map.here, claim.region, claim.term, founded, shards)
         return msgspec.json.encode(state)
