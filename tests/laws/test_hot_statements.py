@@ -119,6 +119,23 @@ FOR_ALL = {
     "hold_tenant": "by its name",
     "list_keys": "page by page, without what is secret",
     "list_audit": "page by page",
+    # Several regions: what waits for a home, and what the directory tells servers of others.
+    "shards_with_held": "in which something is held; it is handed over by tenant",
+    "tenants_with_held": "who has something held; it is handed over by name",
+    "count_held": "how much is held; operators are told",
+    "forget_told": "what became of jobs that were held long ago",
+    "all_homes": "where tenants are at home",
+    "count_homes": "how many are at home where; operators are told",
+    "fail_over": "an operator moves all tenants of a region",
+    "fail_back": "an operator moves them back",
+    "tenants_ahead": "the highest number of a tenant",
+    "changed_tenants_page": "the directory, page by page, for servers of other regions",
+    "changed_keys_page": "the same",
+    "changed_homes_page": "the same",
+    "touch_tenants_of_tiers": "tiers changed in the directory: all their tenants are read again",
+    "store_tenants": "as the directory has them",
+    "count_conflicts": "names and numbers that are another's",
+    "store_keys": "as the directory has them",
     # Reaches no row at all.
     "insert_nothing": "the lock alone",
 }

@@ -105,6 +105,8 @@ OF_NO_SHARD = (
     "alarm_baselines",
     "alarm_history",
     "marks",
+    # Homes and the directory: known to all servers of a region.
+    "regions",
     # Of a whole database, before anybody uses it.
     "restored",
 )

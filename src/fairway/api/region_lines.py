@@ -36,7 +36,7 @@ MARGIN_SECONDS = 1.5  # for the way there and back, beyond what the home itself 
 NOT_TAKEN_THERE = NOT_TAKEN | {"NOT_HOME"}
 
 
-class Waiting(NamedTuple):
+class OnItsWay(NamedTuple):
     call: PassedJobs
     told: asyncio.Future[Any]
     payload_bytes: int
@@ -48,7 +48,7 @@ class NoAnswer(NamedTuple):
     is_open: bool
 
 
-SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
+SIZES = Sizes[OnItsWay](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
 
 
 class RegionLines:
@@ -57,7 +57,7 @@ class RegionLines:
     def __init__(self, platform: Platform, regions: Regions) -> None:
         self._platform = platform
         self._regions = regions
-        self._lines: dict[tuple[str, bool], GroupCommit[Waiting]] = {}
+        self._lines: dict[tuple[str, bool], GroupCommit[OnItsWay]] = {}
         self._waiting_max = platform.settings.submit_waiting_max
         self._seconds_max = platform.settings.store_wait_seconds + MARGIN_SECONDS
         self._jobs_waiting = 0
@@ -116,12 +116,12 @@ class RegionLines:
         size_bytes = sum([len(new.payload) for new in call.jobs])
         self._jobs_waiting += call.count
         try:
-            self._line(home, is_heavy(call.count, size_bytes)).add(Waiting(call, told, size_bytes))
+            self._line(home, is_heavy(call.count, size_bytes)).add(OnItsWay(call, told, size_bytes))
             return await told
         finally:
             self._jobs_waiting -= call.count
 
-    def _line(self, home: str, heavy: bool) -> GroupCommit[Waiting]:
+    def _line(self, home: str, heavy: bool) -> GroupCommit[OnItsWay]:
         line = self._lines.get((home, heavy))
         if line is None:
             line = self._lines[home, heavy] = GroupCommit(
@@ -135,7 +135,7 @@ class RegionLines:
             )
         return line
 
-    async def _flush(self, home: str, group: list[Waiting]) -> None:
+    async def _flush(self, home: str, group: list[OnItsWay]) -> None:
         """One call for all of them; whatever happens, each is told."""
         group = [one for one in group if not one.told.done()]
         rest, peers = NoAnswer(is_open=True), self._regions.peers

@@ -63,7 +63,7 @@ def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
     region
         Where it is to be at home.
     """
-    where = f"/v1/tenants/{quote(tenant, safe='')}/home"
+    where = "/".join(("/v1/tenants", quote(tenant, safe=""), "home"))
     done = options.operator().call("PUT", where, {"region": region})
     options.record(done, lambda: f"{tenant} is at home in {done['region']} (term {done['term']}).")
 

@@ -177,6 +177,10 @@ class Platform:
         seen_in = self.database, self.dispatcher, self.insight, self.directory
         self.alarms = Alarms(*seen_in, self.store_clock, self.metrics, ports)
         steps = steps_of(self.instruments) | self.insight.steps() | self.alarms.steps()
+        steps |= {
+            "sign-ins": self.sign_ins.run_once,
+            "slow statements": self.slow_statements.run_once,
+        }
         self._insight_steps = {"gauges": gauges.run_once} | steps
 
     def _join_engine(self, scheduler: type[PoolShare]) -> None:
@@ -306,10 +310,6 @@ class Platform:
             self.admission,
             self.instruments,
         )
-        told = self.watchers, self.hints, self.audit_log, self.wakeups.of("promoter")
-        made_of = self.database, self.cluster, self.settings, self.metrics, self.clock
-        ours = RegionPorts(self.dispatcher, self.directory, self.holds, *told)
-        self.regions = joined_regions(*made_of, ours)
 
     def _join_workers(self) -> None:
         """Who hears workers."""
@@ -357,6 +357,10 @@ class Platform:
             clock=self.clock,
             server_name=server_name(),
         )
+        told = self.watchers, self.hints, self.audit_log, self.wakeups.of("promoter")
+        made_of = self.database, self.cluster, self.settings, self.metrics, self.clock
+        ours = RegionPorts(self.dispatcher, self.directory, self.holds, *told)
+        self.regions = joined_regions(*made_of, ours)
 
     async def _before_open(self, shard: ShardId) -> None:
         """What must hold before a job of it starts: who is suspended, and who owes what."""
@@ -511,9 +515,7 @@ class Platform:
             "store watch": self.store_watch.run_once,
             "disk reserve": self.admission.disk_reserve.run_once,
             "ownership": self.ownership.run_once,
-            "directory": self.directory.run_once,
-            "key uses": self.directory.write_uses,
-            "sign-ins": self.sign_ins.run_once,
+            **self.directory.steps(),
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
             "pauses": self.pauses.run_once,
@@ -542,7 +544,6 @@ class Platform:
             ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "waits": self.job_waits.run_once,
-            "slow statements": self.slow_statements.run_once,
             **self.outbound.steps,
             **self.billing.steps(),
             **self._insight_steps,

@@ -996,7 +996,7 @@ CREATE TABLE held_jobs (
     id          uuid        NOT NULL,                     -- of the job; of the first, if several came in one call
     last_id     uuid        NOT NULL,                     -- and of the last
     kind        smallint    NOT NULL CHECK (kind BETWEEN 0 AND 2), -- a submission, an unfinished job, a schedule
-    jobs        int         NOT NULL,                     -- how many
+    job_count   int         NOT NULL,                     -- how many
     body        bytea       NOT NULL,                     -- as it is sent
     accepted_at timestamptz NOT NULL DEFAULT now(),
     offered_to  text,                                     -- the region that it was sent to and may have it; NULL: none

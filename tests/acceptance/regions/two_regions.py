@@ -107,7 +107,7 @@ class TwoRegions:
 
     async def held(self, region: Region) -> int:
         async with connected(region.dsn) as connection:
-            held = "SELECT coalesce(sum(jobs), 0) FROM held_jobs WHERE told IS NULL"
+            held = "SELECT coalesce(sum(job_count), 0) FROM held_jobs WHERE told IS NULL"
             return int(await connection.fetchval(held))
 
     async def drained(self, within_seconds: float = 60.0) -> None:

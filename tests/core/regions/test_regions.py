@@ -13,7 +13,9 @@ from fairway.core.regions.homes import (
     STALE_SECONDS,
     Acquaintance,
     DirectoryClaim,
+    DirectoryTerm,
     Home,
+    HomeTerm,
     leading,
 )
 from fairway.core.regions.region_map import (
@@ -70,7 +72,9 @@ def test_an_id_says_where_its_job_was_accepted(number: int, count: int) -> None:
     assert RANDOM_BITS > REGION_BITS
 
 
-claims = st.builds(DirectoryClaim, st.integers(0, 5), st.sampled_from(["eu", "us", "asia"]))
+claims = st.builds(
+    DirectoryClaim, st.integers(0, 5).map(DirectoryTerm), st.sampled_from(["eu", "us", "asia"])
+)
 
 
 @given(st.lists(claims, min_size=1))
@@ -82,8 +86,8 @@ def test_all_follow_the_same_directory_in_whatever_order_they_hear(
 
 
 def test_what_a_cut_off_directory_said_loses() -> None:
-    moved_by_the_lost_one = Home("eu", term=9, directory_term=1)
-    assert Home("us", term=2, directory_term=2).is_newer_than(moved_by_the_lost_one)
+    moved_by_the_lost_one = Home("eu", HomeTerm(9), DirectoryTerm(1))
+    assert Home("us", HomeTerm(2), DirectoryTerm(2)).is_newer_than(moved_by_the_lost_one)
     assert not moved_by_the_lost_one.is_newer_than(moved_by_the_lost_one)
 
 

@@ -1,4 +1,5 @@
 """Requests of tenants that are at home in another region: passed on, or held for it.
 
-What is done with held jobs is in `services/regions`; operators' own endpoints are in `operators`.
+Here: the gate that passes requests on, and what servers of other regions ask.
+Not here: held jobs and their way home (`services/regions`); what operators ask (`api/operators`).
 """

@@ -29,6 +29,7 @@ from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import (
     REGION_SECRET,
     RegionAway,
+    RegionRequest,
     directory_away,
     home_away,
 )
@@ -148,15 +149,14 @@ class RegionGate:
         heard by the first."""
         is_read = scope["method"] in READING
         try:
-            return await self._regions.peers.pass_on(
-                region,
+            request = RegionRequest(
                 "GET" if scope["method"] == "HEAD" else scope["method"],
                 quote(scope["path"]) + _query(scope),
                 body,
-                CALL_SECONDS_MAX,
                 self._lines(scope),
                 may_repeat=is_read,
             )
+            return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
         except RegionAway:
             is_directory = region == self._regions.homes.directory_region
             is_staff = scope[CALLER].tenant is None

@@ -32,8 +32,8 @@ def held_view(held: HeldSight, directory: Directory) -> JobView:
             deliveries=moved.row["deliveries"],
             created_at=from_unix_ms(unix_ms_of(found.id)),
         )
-    new = _decode_call(found.body).jobs[held.place]
-    job = ids_from(found.id, found.jobs)[held.place]
+    new = _decode_call(found.body).jobs[held.nth]
+    job = ids_from(found.id, found.jobs)[held.nth]
     return JobView(
         id=job,
         type=new.type,

@@ -54,9 +54,15 @@ GREATEST = frozenset(
         "fairway_shards",
         "fairway_tenants_over_baseline",
         "fairway_disk_bytes",
+        "fairway_region_peer_latency_seconds",
+        "fairway_region_directory_lag_seconds",
+        "fairway_region_held_jobs",
+        "fairway_region_held_in_doubt_jobs",
     }
 )
-LEAST = frozenset({"fairway_share_received_ratio", "fairway_disk_free_bytes"})
+LEAST = frozenset(
+    {"fairway_share_received_ratio", "fairway_disk_free_bytes", "fairway_region_reachable"}
+)
 
 
 class Family(NamedTuple):

@@ -1,4 +1,5 @@
 """Several regions as values: their names and addresses, whose home is where, whose word counts.
 
-No calls and no rows: those are in `services/regions` and `store/regions`.
+Here: terms, claims and what an answer means, as pure functions.
+Not here: calls to other regions (`services/regions`); rows (`store/regions`).
 """

@@ -9,7 +9,10 @@ that was cut off and went on by itself loses, whatever it said meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, NewType
+
+HomeTerm = NewType("HomeTerm", int)
+DirectoryTerm = NewType("DirectoryTerm", int)
 
 #: Without a peer's answer for so long, a region that starts goes on with what it knows.
 ALONE_SECONDS = 5.0
@@ -21,8 +24,8 @@ class Home(NamedTuple):
     """Where a tenant's jobs are dispatched, by the word of the directory."""
 
     region: str
-    term: int
-    directory_term: int
+    term: HomeTerm
+    directory_term: DirectoryTerm
 
     def is_newer_than(self, other: Home) -> bool:
         return (self.directory_term, self.term) > (other.directory_term, other.term)
@@ -31,7 +34,7 @@ class Home(NamedTuple):
 class DirectoryClaim(NamedTuple):
     """That a region is the directory, as one of them believes."""
 
-    term: int
+    term: DirectoryTerm
     region: str
 
 

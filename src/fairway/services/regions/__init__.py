@@ -1,4 +1,5 @@
 """Several regions: where tenants are at home, jobs held for other regions, and handed over to them.
 
-What of a request is passed on is decided in `api/regions`; whose word counts, in `core/regions`.
+Here: the loops that keep regions acquainted and hand over, and what operators do to homes.
+Not here: which requests are passed on (`api/regions`); whose word counts (`core/regions`).
 """

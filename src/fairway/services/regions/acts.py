@@ -12,6 +12,7 @@ from typing import NamedTuple
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.ids import TenantId
+from fairway.core.regions.homes import DirectoryTerm
 from fairway.core.regions.region_map import RegionMap
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import RegionPeers
@@ -28,7 +29,7 @@ class Moved(NamedTuple):
     target: str
     tenants: int
     directory: str
-    directory_term: int
+    directory_term: DirectoryTerm
 
 
 class RegionActs:

@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.ids import JobId, TenantId, ids_from, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_of
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.services.transient_errors import told_if_away
@@ -28,14 +28,21 @@ class HeldSight(NamedTuple):
     """A job that waits here for its home; or the one that it turned out to be."""
 
     found: FoundHeld
-    place: int  # in its call
+    nth: int  # of its call, from 0
     became: JobId | None
 
 
 class HeldJobs:
     def __init__(
-        self, database: Database, metrics: RegionMetrics, jobs_max: int, retention_days: int
+        self,
+        database: Database,
+        metrics: RegionMetrics,
+        jobs_max: int,
+        retention_days: int,
+        *,
+        shard_count: int,
     ) -> None:
+        self._shards = [ShardId(number) for number in range(shard_count)]
         self._database = database
         self._metrics = metrics
         self._jobs_max = jobs_max
@@ -49,9 +56,9 @@ class HeldJobs:
     async def count(self, now_us: int) -> float:
         """A loop: how many there are, and what was told long enough is forgotten."""
         async with self._database.background() as connection:
-            found = await store.counts(connection)
+            found = await store.counts(connection, self._shards)
             if now_us - self._forgot_us > FORGET_EVERY_US:
-                await store.forget_told(connection, self._retention_days)
+                await store.forget_told(connection, self._shards, self._retention_days)
                 self._forgot_us = now_us
         self._of = {one.tenant: one.jobs for one in found}
         self.jobs = sum(one.jobs for one in found)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from fairway.core.backlog.holds import ELSEWHERE, Hold
 from fairway.core.ids import TenantId
-from fairway.core.regions.homes import Home
+from fairway.core.regions.homes import Home, HomeTerm
 from fairway.core.regions.region_map import RegionMap
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.restraints.holds import HoldRegistry
@@ -47,9 +47,9 @@ class HomeTable:
         home = self._homes.get(tenant)
         return self.directory_region if home is None else home.region
 
-    def term_of(self, tenant: TenantId) -> int:
+    def term_of(self, tenant: TenantId) -> HomeTerm:
         home = self._homes.get(tenant)
-        return 0 if home is None else home.term
+        return HomeTerm(0) if home is None else home.term
 
     def is_here(self, tenant: TenantId) -> bool:
         return self.home_of(tenant) == self._map.here

@@ -7,6 +7,7 @@ hangs costs one caller its time and not all of them. Decides nothing about what 
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from fairway.core.errors import Unavailable
 from fairway.core.regions.region_map import RegionMap
@@ -31,6 +32,14 @@ class RegionAway(OSError):
         self.is_open = is_open
 
 
+class RegionRequest(NamedTuple):
+    method: str
+    path: str
+    body: bytes
+    lines: str  # of its head
+    may_repeat: bool  # asked twice, it does the same
+
+
 class RegionPeers:
     def __init__(self, regions: RegionMap, secret: str) -> None:
         self._map = regions
@@ -45,9 +54,8 @@ class RegionPeers:
 
     async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         """As a server of ours; what is asked may be asked twice. RegionAway: nobody answers."""
-        reply = await self.pass_on(
-            region, "POST", path, body, seconds, self._lines, may_repeat=True
-        )
+        request = RegionRequest("POST", path, body, self._lines, may_repeat=True)
+        reply = await self.pass_on(region, request, seconds)
         if reply.status != 200:
             raise RegionAway(region, is_open=reply.status >= 500)
         return reply.body
@@ -74,19 +82,9 @@ class RegionPeers:
             return None
         return reply.body if reply.status == 200 else None
 
-    async def pass_on(
-        self,
-        region: str,
-        method: str,
-        path: str,
-        body: bytes,
-        seconds: float,
-        lines: str,
-        *,
-        may_repeat: bool,
-    ) -> Reply:
+    async def pass_on(self, region: str, request: RegionRequest, seconds: float) -> Reply:
         """The first answer of any of its servers; another is asked if one surely did nothing."""
-        is_open = False
+        is_open, (method, path, body, lines, may_repeat) = False, request
         for url in self._addresses(region):
             try:
                 reply = await self._client(url).call(method, path, body, seconds, lines)

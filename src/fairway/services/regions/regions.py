@@ -96,7 +96,7 @@ class Regions:
         known = database, regions, self.peers, self.homes, self.metrics, clock
         self.watch = RegionWatch(*known, shard_count=shard_count)
         kept = settings.held_jobs_max, settings.retention_days
-        self.held = HeldJobs(database, self.metrics, *kept)
+        self.held = HeldJobs(database, self.metrics, *kept, shard_count=shard_count)
         self.acts = RegionActs(
             database,
             ports.directory,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from fairway.core.regions.homes import Acquaintance, DirectoryClaim, leading
+from fairway.core.regions.homes import Acquaintance, DirectoryClaim, DirectoryTerm, leading
 from fairway.core.regions.region_map import RegionMap
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
@@ -47,7 +47,7 @@ class RegionState(msgspec.Struct):
 
     region: str
     directory: str
-    directory_term: int
+    directory_term: DirectoryTerm
     shard_count: int
 
 
@@ -60,7 +60,7 @@ class AskedChanges(msgspec.Struct):
 class Changes(msgspec.Struct):
     """A page of what changed in the directory."""
 
-    claim: tuple[int, str]
+    claim: tuple[DirectoryTerm, str]
     now: datetime
     rows: list[str]
     last: tuple[datetime, str] | None
@@ -217,7 +217,7 @@ class RegionWatch:
 
     def tell_state(self) -> bytes:
         row = self._homes.row
-        claim = DirectoryClaim(0, self._map.first) if row is None else row.claim
+        claim = DirectoryClaim(DirectoryTerm(0), self._map.first) if row is None else row.claim
         here, shards = self._map.here, self._shard_count
         return msgspec.json.encode(RegionState(here, claim.region, claim.term, shards))
 

@@ -26,6 +26,7 @@ from fairway.core.tenant import (
     Tier,
     suspended_sentence,
 )
+from fairway.runtime.loops import Step
 from fairway.services.backpressure.key_guesses import Guesses, too_many
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.principal import KeyWish, Principal
@@ -87,6 +88,9 @@ class Directory:
         self._one_reads = asyncio.Lock()
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
         self._guesses = 0
+
+    def steps(self) -> dict[str, Step]:
+        return {"directory": self.run_once, "key uses": self.write_uses}
 
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""

@@ -1,6 +1,6 @@
--- name: hold
+-- name: hold_call
 -- A call's jobs, for a home that cannot be reached; the same ids again are the same jobs.
-INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body, offered_to)
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body, offered_to)
 VALUES (:shard, :tenant, :id::uuid, :last_id::uuid, 0, :jobs, :body, :offered_to)
 ON CONFLICT DO NOTHING
 
@@ -16,7 +16,7 @@ WITH gone AS (
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING jobs.*
 ), held AS (
-    INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body)
+    INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
     SELECT gone.shard, gone.tenant, gone.id, gone.id, 1, 1, convert_to(json_build_object(
         'row', row_to_json(gone), 'type', job_types.name, 'pool', pools.name,
         'key', key.key, 'body_hash', encode(key.body_hash, 'hex')
@@ -38,7 +38,7 @@ WITH gone AS (
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING schedules.*
 )
-INSERT INTO held_jobs (shard, tenant, id, last_id, kind, jobs, body)
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
 SELECT gone.shard, gone.tenant, made.id, made.id, 2, 0, convert_to(json_build_object(
     'row', row_to_json(gone), 'type', job_types.name, 'pool', pools.name
 )::text, 'UTF8')
@@ -62,16 +62,16 @@ SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND told IS NULL LIMI
 
 -- name: held_of
 -- The oldest that wait; those that no region has been sent yet, or those that this one has.
-SELECT id::text AS id, kind, jobs, body, offered_to FROM held_jobs
+SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND told IS NULL
 ORDER BY id LIMIT :limit
 
--- name: offer
+-- name: offer_held
 -- From here on that region may have them, whatever we hear.
 UPDATE held_jobs SET offered_to = :region
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
 
--- name: withdraw
+-- name: withdraw_held
 -- The region that was asked has none of these, and will not take them any more.
 UPDATE held_jobs SET offered_to = NULL
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
@@ -79,22 +79,22 @@ WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS
 -- name: handed_over
 DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
 
--- name: told
+-- name: tell_held
 UPDATE held_jobs SET told = :told, body = '' WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
 
 -- name: find_held
 -- The call that a job came with, if it is held here or what became of it is known.
-SELECT id::text AS id, last_id::text AS last_id, kind, jobs, body, told, accepted_at FROM held_jobs
+SELECT id::text AS id, last_id::text AS last_id, kind, job_count, body, told, accepted_at FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 1
 
 -- name: count_held
 -- Jobs that wait here, in all and of the tenants that have most.
-SELECT tenant, sum(jobs)::bigint AS jobs, coalesce(sum(jobs) FILTER (WHERE offered_to IS NOT NULL), 0)::bigint AS offered,
+SELECT tenant, sum(job_count)::bigint AS job_count, coalesce(sum(job_count) FILTER (WHERE offered_to IS NOT NULL), 0)::bigint AS offered,
        coalesce(sum(octet_length(body)), 0)::bigint AS bytes
-FROM held_jobs WHERE told IS NULL GROUP BY tenant
+FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenant
 
 -- name: forget_told
-DELETE FROM held_jobs WHERE told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
+DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
 -- Which of these are in this store, as jobs or held.

@@ -17,7 +17,7 @@ UPDATE region_state SET pulled_at = now()
 WHERE pulled_at < now() - make_interval(secs => :pause_seconds::float8)
 RETURNING true AS is_ours
 
--- name: pulled
+-- name: directory_pulled
 -- All that the directory had up to that moment of its clock is here.
 UPDATE region_state SET known_until = :known_until, conflicts = :conflicts
 WHERE directory = :directory AND directory_term = :term

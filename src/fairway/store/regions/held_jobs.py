@@ -51,7 +51,7 @@ class HeldCount(NamedTuple):
 
 
 async def hold(connection: Connection, call: HeldCall) -> None:
-    await execute(connection, _SQL["hold"], **call._asdict())
+    await execute(connection, _SQL["hold_call"], **call._asdict())
 
 
 async def hold_jobs(
@@ -98,13 +98,13 @@ async def offer(
     connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
 ) -> None:
     asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    await execute(connection, _SQL["offer"], **asked, region=region)
+    await execute(connection, _SQL["offer_held"], **asked, region=region)
 
 
 async def withdraw(
     connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
 ) -> None:
-    await execute(connection, _SQL["withdraw"], shard=shard, tenant=tenant, ids=ids)
+    await execute(connection, _SQL["withdraw_held"], shard=shard, tenant=tenant, ids=ids)
 
 
 async def handed_over(
@@ -117,7 +117,7 @@ async def tell(
     connection: Connection, shard: ShardId, tenant: TenantId, id_: str, told: str
 ) -> None:
     """What became of it at its home, for whoever asks."""
-    await execute(connection, _SQL["told"], shard=shard, tenant=tenant, id=id_, told=told)
+    await execute(connection, _SQL["tell_held"], shard=shard, tenant=tenant, id=id_, told=told)
 
 
 async def find(
@@ -128,12 +128,12 @@ async def find(
     return None if row is None or job > row["last_id"] else FoundHeld(*row)
 
 
-async def counts(connection: Connection) -> list[HeldCount]:
-    return await fetch_as(HeldCount, connection, _SQL["count_held"])
+async def counts(connection: Connection, shards: Sequence[ShardId]) -> list[HeldCount]:
+    return await fetch_as(HeldCount, connection, _SQL["count_held"], shards=shards)
 
 
-async def forget_told(connection: Connection, days: int) -> int:
-    return await execute(connection, _SQL["forget_told"], days=days)
+async def forget_told(connection: Connection, shards: Sequence[ShardId], days: int) -> int:
+    return await execute(connection, _SQL["forget_told"], shards=shards, days=days)
 
 
 async def known_jobs(
@@ -147,6 +147,8 @@ async def insert_moved(
     connection: Connection, kind: HeldKind, shard: ShardId, tenant: TenantId, rows: Sequence[str]
 ) -> None:
     """Rows of another region's store, as JSON; those that are here stay as they are."""
-    name = "insert_moved_jobs" if kind is HeldKind.JOB else "insert_moved_schedules"
-    text = f"[{','.join(rows)}]"
-    await execute(connection, _SQL[name], shard=shard, tenant=tenant, rows=text)
+    asked = {"shard": shard, "tenant": tenant, "rows": f"[{','.join(rows)}]"}
+    if kind is HeldKind.JOB:
+        await execute(connection, _SQL["insert_moved_jobs"], **asked)
+    else:
+        await execute(connection, _SQL["insert_moved_schedules"], **asked)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from fairway.core.ids import TenantId
-from fairway.core.regions.homes import DirectoryClaim, Home
+from fairway.core.regions.homes import DirectoryClaim, DirectoryTerm, Home, HomeTerm
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -35,7 +35,7 @@ class RegionRow(NamedTuple):
 
     region: str
     directory: str
-    directory_term: int
+    directory_term: DirectoryTerm
     known_until: datetime  # by the directory's clock
     conflicts: int
     now: datetime
@@ -77,7 +77,7 @@ async def pulled(
 ) -> None:
     await execute(
         connection,
-        _SQL["pulled"],
+        _SQL["directory_pulled"],
         directory=claim.region,
         term=claim.term,
         known_until=known_until,
@@ -100,17 +100,17 @@ async def count_homes(connection: Connection, directory: str) -> dict[str, int]:
 
 
 async def set_home(
-    connection: Connection, tenant: TenantId, region: str, directory_term: int
-) -> int | None:
+    connection: Connection, tenant: TenantId, region: str, directory_term: DirectoryTerm
+) -> HomeTerm | None:
     """The new home term; None: there is no such tenant."""
-    term: int | None = await fetch_value(
+    term: HomeTerm | None = await fetch_value(
         connection, _SQL["set_home"], tenant=tenant, region=region, directory_term=directory_term
     )
     return term
 
 
 async def fail_over(
-    connection: Connection, source: str, target: str, directory: str, directory_term: int
+    connection: Connection, source: str, target: str, directory: str, directory_term: DirectoryTerm
 ) -> int:
     """How many tenants moved."""
     return await execute(
@@ -123,23 +123,23 @@ async def fail_over(
     )
 
 
-async def fail_back(connection: Connection, region: str, directory_term: int) -> int:
+async def fail_back(connection: Connection, region: str, directory_term: DirectoryTerm) -> int:
     return await execute(
         connection, _SQL["fail_back"], region=region, directory_term=directory_term
     )
 
 
-async def be_directory(connection: Connection, heard: int) -> int:
+async def be_directory(connection: Connection, heard: int) -> DirectoryTerm:
     """The new directory term, above `heard` and all that this store knows."""
     ahead: int = await fetch_value(connection, _SQL["tenants_ahead"])
     if ahead:
         await fetch_value(connection, _SQL["pass_over"], ahead=ahead)
-    term: int = await fetch_value(connection, _SQL["be_directory"], heard=heard)
+    term: DirectoryTerm = await fetch_value(connection, _SQL["be_directory"], heard=heard)
     return term
 
 
-async def raise_term(connection: Connection) -> int:
-    term: int = await fetch_value(connection, _SQL["raise_term"])
+async def raise_term(connection: Connection) -> DirectoryTerm:
+    term: DirectoryTerm = await fetch_value(connection, _SQL["raise_term"])
     return term
 
 
@@ -156,7 +156,12 @@ async def changes(
     connection: Connection, kind: Kind, since: datetime, after: str, limit: int
 ) -> ChangesPage:
     asked = {"since": since, "after": after, "limit": limit}
-    rows = await fetch(connection, _SQL[f"changed_{kind}_page"], **asked)
+    if kind == "homes":
+        rows = await fetch(connection, _SQL["changed_homes_page"], **asked)
+    elif kind == "tenants":
+        rows = await fetch(connection, _SQL["changed_tenants_page"], **asked)
+    else:
+        rows = await fetch(connection, _SQL["changed_keys_page"], **asked)
     is_full = len(rows) == limit
     last = (rows[-1]["changed_at"], rows[-1]["key"]) if is_full else None
     return ChangesPage([row["row"] for row in rows], last)
@@ -170,8 +175,13 @@ async def store_tiers(connection: Connection, rows: str) -> None:
 
 async def store_changes(connection: Connection, kind: Kind, rows: Sequence[str]) -> int:
     """Answers how many could not be stored, for their number or name is another's here."""
-    text, conflicts = f"[{','.join(rows)}]", 0
-    if kind == "tenants":
-        conflicts = await fetch_value(connection, _SQL["count_conflicts"], rows=text)
-    await execute(connection, _SQL[f"store_{kind}"], rows=text)
+    text = f"[{','.join(rows)}]"
+    if kind == "homes":
+        await execute(connection, _SQL["store_homes"], rows=text)
+        return 0
+    if kind == "keys":
+        await execute(connection, _SQL["store_keys"], rows=text)
+        return 0
+    conflicts: int = await fetch_value(connection, _SQL["count_conflicts"], rows=text)
+    await execute(connection, _SQL["store_tenants"], rows=text)
     return conflicts
