@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -30,9 +31,11 @@ from fairway.api.routes import OPERATIONS
 from fairway.core.ids import TenantId
 from fairway.core.keys import PERMISSIONS
 from fairway.runtime.random_ids import new_api_key
+from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE
 from fairway.services.platform import Platform
 from fairway.store.registry.tenants import StoredKey, add_key
 
+ASKS_PER_ADDRESS = GUESSES_AT_ONCE // 2
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 
 
@@ -140,20 +143,31 @@ def expired_key(house: House, tenant: str) -> str:
 
 
 class Line:
-    """Each caller from an address of its own: wrong keys are counted by address."""
+    """Each caller from an address of its own: wrong keys are counted by address.
+
+    There are more operations than an address may guess at once: it moves to the next in time.
+    """
 
     def __init__(self, house: House, callers: dict[str, Caller]) -> None:
+        self._house = house
         self.callers = callers
-        self.clients = {
-            name: httpx2.Client(
-                base_url=house.url,
-                timeout=30,
-                transport=httpx2.HTTPTransport(verify=NO_TLS, local_address=f"127.0.9.{number}"),
-            )
-            for number, name in enumerate(callers, start=1)
-        }
+        self._numbers = {name: number for number, name in enumerate(callers, start=1)}
+        self._asked = Counter[str]()
+        self.clients = {name: self._client(name) for name in callers}
+
+    def _client(self, name: str) -> httpx2.Client:
+        address = f"127.0.{9 + self._asked[name] // ASKS_PER_ADDRESS}.{self._numbers[name]}"
+        return httpx2.Client(
+            base_url=self._house.url,
+            timeout=30,
+            transport=httpx2.HTTPTransport(verify=NO_TLS, local_address=address),
+        )
 
     def ask(self, operation: Endpoint, name: str) -> httpx2.Response:
+        self._asked[name] += 1
+        if self._asked[name] % ASKS_PER_ADDRESS == 0:
+            self.clients[name].close()
+            self.clients[name] = self._client(name)
         return asked(self.clients[name], operation, self.callers[name])
 
 

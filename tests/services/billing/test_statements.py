@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.services.platform_room import add_tenant, freeze
+from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
 from tests.store.rows import SHARD
 
 from fairway.core.audit import PLATFORM
 from fairway.core.billing.periods import Month, month_of
 from fairway.core.billing.pricing import ANY_POOL, Price
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
+from fairway.core.ids import ShardId
 from fairway.core.tenant import Tenant
 from fairway.services.billing.prices import NewPrice
 from fairway.services.billing.statements import Statement
 from fairway.services.platform import Platform
 from fairway.store.billing import prices, statements, usage
+from fairway.store.connections.database import Connection
 
 THIS = month_of(datetime.now(UTC))
 LAST = month_of(THIS.begins - timedelta(days=1))
@@ -201,3 +204,32 @@ async def test_prices_lie_ahead_and_are_not_changed(platform: Platform) -> None:
     assert soon.valid_from > datetime.now(UTC)
     async with platform.database.people() as connection:
         assert await prices.list_prices(connection) == [soon, added]
+
+
+async def test_a_shard_that_cannot_be_closed_holds_up_none_behind_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owner_on(database_url, replace(QUICK, shard_count=2)) as platform:
+        await freeze(platform)
+        async with platform.database.people() as connection:
+            await usage.begin_billing(connection, [SHARD, ShardId(1)])
+            await connection.execute(
+                "UPDATE billing_shards SET closed_until = $1, stated_until = $1", LAST.begins
+            )
+        close, sick = statements.close_until, {SHARD}
+
+        async def sometimes(connection: Connection, shard: ShardId, *times: datetime) -> bool:
+            if shard in sick:
+                raise LookupError("not to be closed")
+            return await close(connection, shard, *times)
+
+        monkeypatch.setattr(statements, "close_until", sometimes)
+        await platform.billing.month_closer.run_once(0)
+        await platform.billing.month_closer.run_once(0)
+        async with platform.database.people() as connection:
+            stated = await connection.fetch("SELECT * FROM billing_shards ORDER BY shard")
+        assert [row["stated_until"] > LAST.begins for row in stated] == [False, True]
+        sick.add(ShardId(1))
+        await turn_back(platform, LAST)
+        with pytest.raises(LookupError):  # of all: the loop tells of it, and rests longer
+            await platform.billing.month_closer.run_once(0)

@@ -147,6 +147,28 @@ async def test_of_a_batch_over_shards_only_those_that_are_lost_are_dropped(
     assert part.of(shards) == [0, 3] * 8
 
 
+async def test_a_row_that_somebody_holds_stops_its_own_shard_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    shards, asked = [ShardId(row % 4) for row in range(40)], list[set[ShardId]]()
+
+    async def insert(
+        connection: Connection, held: Mapping[ShardId, Term], rows: Sequence[int]
+    ) -> set[str]:
+        asked.append(set(held))
+        assert {shards[row] for row in rows} == set(held), "no other shard is guarded, or waits"
+        if ShardId(1) in held and len(asked) < 8:
+            raise asyncpg.LockNotAvailableError("lock timeout")
+        return {str(row) for row in rows}
+
+    writer = RowWriter(database, {ShardId(shard): Term(7) for shard in range(4)})
+    parts = [part async for part in writer.write(insert, shards, list(range(40)))]
+    written = [part.of(shards)[0] for part in parts if isinstance(part, RowsWritten)]
+    assert written == [0, 2, 3, 1], "and it comes as soon as its row is free"
+    assert asked == [{0, 1, 2, 3}, {0}, {1}, {2}, {3}, {1}, {1}, {1}]
+
+
 async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part[set[str]]]:
     shards = [SHARD] * len(rows)
     return [part async for part in writer.write(table.insert, shards, rows, patient=True)]

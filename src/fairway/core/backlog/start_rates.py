@@ -39,7 +39,7 @@ RateName: TypeAlias = tuple[str, int]  # key, length in milliseconds
 
 
 class SavedWindow(Struct, frozen=True, array_like=True, gc=False):
-    tenant: int
+    tenant: TenantId
     key: str
     length_ms: int
     marks: list[int]  # of each its first start, its last, and how many; as microseconds ago
@@ -49,7 +49,7 @@ class SavedRates(Struct, frozen=True, array_like=True):
     """What an owner knew as it let a shard go."""
 
     windows: list[SavedWindow]
-    unknown: list[int]  # tenants whose windows did not fit
+    unknown: list[TenantId]  # tenants whose windows did not fit
     known_for_us: int | None = None  # it owned the shard for so long; None: from its beginning
 
 
@@ -187,14 +187,14 @@ class StartRates:
         self._owner_since_us.pop(shard, None)
         if saved.known_for_us is not None:
             self._owner_since_us[shard] = saved_us - saved.known_for_us
-        self._unknown_since_us.update((TenantId(one), saved_us) for one in saved.unknown)
+        self._unknown_since_us.update((one, saved_us) for one in saved.unknown)
         for one in saved.windows:
             if self._keys >= self._keys_total:
-                self._unknown_since_us[TenantId(one.tenant)] = saved_us
+                self._unknown_since_us[one.tenant] = saved_us
                 continue
             window = StartWindow(one.length_ms * 1000)
             window.restore(one.marks, saved_us)
-            mine = self._windows.setdefault(TenantId(one.tenant), OrderedDict())
+            mine = self._windows.setdefault(one.tenant, OrderedDict())
             mine[one.key, one.length_ms] = window
             self._keys += 1
 

@@ -49,7 +49,16 @@ class MonthCloser:
     async def run_once(self, now_us: int) -> float:
         async with self._database.background() as connection:
             found = await store.read_books(connection, self._dispatcher.open_shards())
-        rests = [await self._advance(books) for books in found]
+        rests: list[float] = []
+        failure: Exception | None = None
+        for books in found:
+            try:
+                rests.append(await self._advance(books))
+            except Exception as error:  # the months of shards behind it go on; it is tried again
+                failure = error
+                log.warning("month not closed yet", shard=books.shard, error=repr(error))
+        if failure is not None and not rests:
+            raise failure  # not one shard's trouble
         return min(rests, default=REST_SECONDS)
 
     async def _advance(self, books: Books) -> float:

@@ -2,8 +2,9 @@
 
 A batch that the store refuses for its rows is halved until the bad ones stand alone, so a bad row
 costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
-a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later. When
-a shard has another owner its rows are dropped: their worker reports to that one; rows of the other
+a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later; but
+where somebody holds a row for long, shard by shard, so that one waits for it and not all. When a
+shard has another owner its rows are dropped: their worker reports to that one; rows of the other
 shards in the batch are written. So it is when the shard came back meanwhile: under a new term, what
 was taken under an old one proves nothing. Whose flows somebody else counts in comes again soon;
 meanwhile its connection is another's.
@@ -21,7 +22,7 @@ from fairway.core.ids import NO_TERM, ShardId, Term
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
-from fairway.store.connections.error_classes import code_of, is_about_rows
+from fairway.store.connections.error_classes import code_of, is_about_rows, is_locked
 from fairway.store.connections.shard_terms import ShardsLost
 from fairway.store.flow_locks import FlowsBusy
 
@@ -111,13 +112,12 @@ class RowWriter:
             places = batch.parts[0]
             try:
                 async with self._turn, self._database.hot() as connection:
-                    answer = await statement(connection, batch.terms, items_at(rows, places))
+                    answer = await statement(connection, batch.guards, items_at(rows, places))
             except ShardsLost as lost:
                 batch.lose(lost.shards)
             except Exception as error:
                 if isinstance(error, FlowsBusy) or not is_about_rows(error):
-                    tries += 1
-                    await self._wait(error, tries)
+                    tries = await self._wait(error, tries, batch)
                     continue
                 batch.parts.popleft()
                 log.error("store refused rows", rows=len(places), error=repr(error))
@@ -135,13 +135,17 @@ class RowWriter:
                 if places := batch.still_ours(places):
                     yield RowsWritten(places, answer)
 
-    async def _wait(self, error: Exception, tries: int) -> None:
+    async def _wait(self, error: Exception, tries: int, batch: _Batch) -> int:
+        """Until it is worth another try; answers how many there were in a row."""
+        if is_locked(error) and batch.part_by_shard():
+            return tries
         if isinstance(error, FlowsBusy):
-            await pause(backoff_seconds(BUSY_SECONDS, tries - 1, BUSY_SECONDS_MAX))
-            return
+            await pause(backoff_seconds(BUSY_SECONDS, tries, BUSY_SECONDS_MAX))
+            return tries + 1
         told = log.warning if isinstance(error, DISCONNECTED) else log.error
         told("store does not take rows now", error=repr(error))
-        await pause(backoff_seconds(RETRY_SECONDS, tries - 1, RETRY_SECONDS_MAX))
+        await pause(backoff_seconds(RETRY_SECONDS, tries, RETRY_SECONDS_MAX))
+        return tries + 1
 
 
 class _Batch:
@@ -160,6 +164,7 @@ class _Batch:
         }
         self.parts = deque[Sequence[int]]([range(len(shards))])
         self.again = deque[Sequence[int]]()
+        self._is_by_shard = False  # each part is of one shard
         if len(self.terms) < len(named):
             self._drop()
 
@@ -170,6 +175,30 @@ class _Batch:
 
     def begin_again(self) -> None:
         self.parts, self.again = self.again, deque()
+
+    @property
+    def guards(self) -> Mapping[ShardId, Term]:
+        """The terms that the first part is written under."""
+        if not self._is_by_shard:
+            return self.terms
+        return {shard: self.terms[shard] for shard in self._shards_in(self.parts[0])}
+
+    def part_by_shard(self) -> bool:
+        """Somebody holds a row of the first part for long: only its own shard is to wait for that.
+
+        Answers whether there is more to be tried at once; a shard that waits goes last.
+        """
+        places = self.parts.popleft()
+        by_shard: dict[ShardId, list[int]] = {}
+        for place in places:
+            by_shard.setdefault(self._shards[place], []).append(place)
+        is_new = len(by_shard) > 1
+        self.parts += by_shard.values() if is_new else [places]
+        self._is_by_shard |= is_new
+        return is_new
+
+    def _shards_in(self, places: Sequence[int]) -> set[ShardId]:
+        return {self._shards[place] for place in places}
 
     def halve(self, places: Sequence[int]) -> None:
         """Halves go last: what is larger, and perhaps good, goes first."""

@@ -39,6 +39,11 @@ def is_about_rows(error: Exception) -> bool:
     return not isinstance(error, DISCONNECTED)  # else raised here, while the rows were packed
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether somebody held a row of it for longer than one may wait."""
+    return isinstance(error, asyncpg.LockNotAvailableError)
+
+
 def code_of(error: Exception) -> str:
     """What tells errors of one cause from others."""
     return getattr(error, "sqlstate", None) or type(error).__name__
