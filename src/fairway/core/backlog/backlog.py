@@ -69,21 +69,24 @@ class Backlog:
             if tenant.lanes is not None:
                 in_lanes.append(stream)
             if stream.more or not self.windows.put_behind(stream, tenant, run):
-                for job in run:
-                    self._arrived_alone(stream, tenant, job)
+                self._leave_run(stream, tenant, run)
         self.windows.filled(in_lanes, now_us)
         return woken
 
-    def _arrived_alone(self, stream: Stream, tenant: TenantBacklog, job: QueuedJob) -> None:
-        """Into the window, or it is left to a read."""
-        # A job older than the cursor (a retry that came due) would never be read again by it.
-        is_behind = stream.more and job.id > stream.cursor
-        if is_behind or not self.windows.put_behind(stream, tenant, [job]):
+    def _leave_run(self, stream: Stream, tenant: TenantBacklog, run: list[QueuedJob]) -> None:
+        """Jobs of one stream whose window has no room for all of them, or that was read in part."""
+        first = min([job.id for job in run])
+        if stream.blocked or (stream.more and first > stream.cursor):  # all of them, then
             self._leave_in_store(stream)
-            if job.id <= stream.cursor:
-                stream.rewind()
-            elif stream.reading:  # which may not see it, and bring younger ones
-                stream.look_back(job.id)
+            if stream.reading or first <= stream.cursor:
+                for job in run:
+                    stream.left_out(job.id)
+            return
+        for job in run:
+            is_behind = stream.more and job.id > stream.cursor
+            if is_behind or not self.windows.put_behind(stream, tenant, [job]):
+                self._leave_in_store(stream)
+                stream.left_out(job.id)
 
     def promoted(
         self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int

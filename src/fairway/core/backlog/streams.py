@@ -75,6 +75,14 @@ class Stream:
         """Read it again from its head; what a read under way finds past that is out of turn."""
         self.cursor, self.rewound = LOWEST_JOB_ID, self.reading
 
+    def left_out(self, job_id: str) -> None:
+        """This one came, and was left to a read."""
+        # One older than the cursor (a retry that came due) would never be read again by it.
+        if job_id <= self.cursor:
+            self.rewind()
+        elif self.reading:  # which may not see it, and bring younger ones
+            self.look_back(job_id)
+
     def look_back(self, first: str) -> None:
         """The store has a job this old that was never here: the next read brings it.
 

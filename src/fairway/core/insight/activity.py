@@ -1,6 +1,6 @@
 """What jobs did, counted by batch: by pool, job type and tenant for the minute, by pool for ever.
 
-The dispatcher's loop calls this once a batch; a job costs it one count in a dictionary. There are
+The dispatcher's loop calls this once a batch; a job costs it one look into a dictionary. There are
 so many cells at most: what is new when they are full is counted for its pool alone. Of the second
 half a tenant with many types has no more for each of them: its own are counted together there, so
 that few tenants cannot hide the others. No clock.
@@ -9,8 +9,7 @@ that few tenants cannot hide the others. No clock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from fairway.core.ids import PoolId, TenantId, TypeId
@@ -62,8 +61,6 @@ class Cell(JobCounts):
 
 Cells: TypeAlias = dict[CellKey, Cell]
 
-_key_of = attrgetter("pool", "type", "tenant")
-
 
 class Activity:
     def __init__(self, cells_max: int = CELLS_MAX) -> None:
@@ -74,16 +71,21 @@ class Activity:
 
     def accepted(self, jobs: Iterable[QueuedJob]) -> None:
         """These are on disk."""
-        for cell, count in self._tallied(jobs):
-            cell.accepted += count
-            cell.pool.accepted += count
+        cells = self._cells
+        for job in jobs:
+            key = (job.pool, job.type, job.tenant)
+            cell = cells.get(key) or self._cell(key)
+            cell.accepted += 1
+            cell.pool.accepted += 1
 
     def started(self, jobs: Sequence[QueuedJob], waited_ms: Sequence[int]) -> None:
         """Leases on these were granted; `waited_ms` is of every `sample_step`-th of them."""
         cells = self._cells
-        for cell, count in self._tallied(jobs):
-            cell.started += count
-            cell.pool.started += count
+        for job in jobs:
+            key = (job.pool, job.type, job.tenant)
+            cell = cells.get(key) or self._cell(key)
+            cell.started += 1
+            cell.pool.started += 1
         for job, ms in zip(jobs[:: sample_step(len(jobs))], waited_ms, strict=True):
             cell, bucket = cells[self._key(job)], bucket_of(ms)
             count_in(cell.pickup, bucket)
@@ -91,17 +93,14 @@ class Activity:
 
     def succeeded(self, jobs: Sequence[QueuedJob]) -> None:
         """Runs of these ended well, and that is on disk."""
-        for cell, count in self._tallied(jobs):
-            cell.succeeded += count
-            cell.ended += count
-            cell.pool.succeeded += count
-            cell.pool.ended += count
-
-    def _tallied(self, jobs: Iterable[QueuedJob]) -> Iterator[tuple[Cell, int]]:
-        """How many of a batch each cell counts; a batch has few of them."""
         cells = self._cells
-        for key, count in Counter(map(_key_of, jobs)).items():
-            yield cells.get(key) or self._cell(key), count
+        for job in jobs:
+            key = (job.pool, job.type, job.tenant)
+            cell = cells.get(key) or self._cell(key)
+            cell.succeeded += 1
+            cell.ended += 1
+            cell.pool.succeeded += 1
+            cell.pool.ended += 1
 
     def took(self, job: QueuedJob, ran_ms: int | None, whole_ms: int) -> None:
         """How long one of those took, that were counted just now."""
