@@ -105,6 +105,7 @@ OF_NO_SHARD = (
     "alarm_baselines",
     "alarm_history",
     "marks",
+    "server_list",
     # Of a whole database, before anybody uses it.
     "restored",
 )

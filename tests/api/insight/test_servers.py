@@ -20,9 +20,7 @@ async def test_a_server_is_told_with_its_shards(
     assert (await tenant.get("/v1/servers")).status_code == 403
 
 
-async def test_one_that_is_gone_is_told_of(
-    house: House, operator: httpx2.AsyncClient
-) -> None:
+async def test_one_that_is_gone_is_told_of(house: House, operator: httpx2.AsyncClient) -> None:
     async def add(platform: Platform) -> None:
         async with platform.database.background() as connection:
             await connection.execute(
