@@ -106,6 +106,7 @@ OF_NO_SHARD = (
     "alarm_baselines",
     "alarm_history",
     "marks",
+    "server_list",
     # Homes and the directory: known to all servers of a region.
     "regions",
     # Of a whole database, before anybody uses it.

@@ -191,7 +191,7 @@ def dashboards(
     """
     from fairway.bench.insight import dashboards as command
 
-    options = command.Options(tenants, jobs, dashboards, seconds, turns)
+    options = command.DashboardOptions(tenants, jobs, dashboards, seconds, turns)
     return command.run(options, json_output=json)
 
 
@@ -257,4 +257,5 @@ def telemetry(
     """
     from fairway.bench.insight import telemetry as command
 
-    return command.run(command.Options(tenants, seconds, turns, ratio), json_output=json)
+    options = command.TelemetryOptions(tenants, seconds, turns, ratio)
+    return command.run(options, json_output=json)

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 WAITING_MAX = 4096
 BATCH_MAX = 512
-REST_SECONDS = 1.0
+REST_SECONDS = 2.0  # a call costs its sender some milliseconds, however little it carries
 SAY_SECONDS = 60.0  # between two lines about a receiver that takes nothing
 CLOSE_SECONDS = 2.0  # for what waits when the program ends
 

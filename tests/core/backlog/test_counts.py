@@ -14,7 +14,7 @@ from fairway.core.backlog.counts import NO_WORKER, TYPES_NAMED_MAX, Expected, Su
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.ids import PoolId, TenantId, TypeId
-from fairway.core.job import QueuedJob
+from fairway.core.job import QueuedJob, due_ms_of
 
 POOLS, TENANTS = (PoolId(1), PoolId(2)), (1, 2, 3)
 arrivals = st.lists(
@@ -95,16 +95,19 @@ def test_jobs_of_whom_nothing_may_start_are_told_apart() -> None:
     assert backlog.counts.oldest_ms(PoolId(1), TenantId(2)) is not None
 
 
-@given(arrivals, st.sets(st.integers(1, 3)), st.sets(st.integers(1, 3), max_size=1))
+@given(arrivals, st.sets(st.integers(1, 3)), st.sets(st.integers(1, 3), max_size=1), st.booleans())
 def test_jobs_whose_type_nobody_runs_are_counted_apart(
-    plan: list[tuple[int, int, int, int, int]], run: set[int], paused: set[int]
+    plan: list[tuple[int, int, int, int, int]], run: set[int], paused: set[int], is_later: bool
 ) -> None:
+    """Also where that became so after they came."""
     backlog = TimedBacklog(WindowLimits())
-    backlog.runnable.set_runnable({None: {TypeId(type_) for type_ in run}})
+    known = {TypeId(type_) for type_ in ({1, 2, 3} if is_later else run)}
+    backlog.runnable.set_runnable({None: known})
     holds = Holds([Hold(type=TypeId(type_)) for type_ in paused])
     backlog.runnable.set_holds(holds)
     jobs = [make(n, ms=ms, pool=pool, tenant=who, type=type_) for n, ms, pool, who, type_ in plan]
     backlog.arrived(sorted(jobs))
+    backlog.runnable.set_runnable({None: {TypeId(type_) for type_ in run}})
     found = Survey(holds)
     exhaust(backlog.counts.surveying(found))
     by_tenant: dict[tuple[int, int], Counter[str]] = {}
@@ -117,6 +120,9 @@ def test_jobs_whose_type_nobody_runs_are_counted_apart(
             told, real = found.held[PoolId(pool), reason], sum(of[reason] for of in mine)
             assert len(mine) <= told <= real, "so many at least"
             assert told == real or any(of[PAUSED] and of[NO_WORKER] for of in mine)
+    for pool in POOLS:
+        due = [due_ms_of(job) for job in jobs if job.pool == pool and job.type in run - paused]
+        assert found.oldest_ms[PoolId(pool)] == min(due, default=float("inf")), "that could run"
     unserved = {(job.pool, job.tenant, job.type) for job in jobs if job.type not in run | paused}
     named = {
         (pool, tenant, type_)

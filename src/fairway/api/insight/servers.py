@@ -8,12 +8,12 @@ from starlette.responses import Response
 from fairway.api import endpoint_parts as parts
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.decoding import json_reply
+from fairway.core.insight.servers import ListedServer
 from fairway.services.platform import Platform
-from fairway.store.insight.server_list import ListedServer
 from fairway.wire.operators.servers import ServerList, ServerView
 
 _EXAMPLE = {
-    "name": "web-1-4711",
+    "name": "83e1a91fca49fe4e",
     "url": "http://10.0.0.5:8080",
     "state": "live",
     "shards": 32,
@@ -54,7 +54,7 @@ def _view(one: ListedServer, answering: str) -> ServerView:
     return ServerView(
         name=one.name,
         url=one.url,
-        state=_state(one),
+        state=one.state,
         shards=one.shards,
         shards_open=one.open_shards,
         newest_term=one.newest_term,
@@ -62,13 +62,3 @@ def _view(one: ListedServer, answering: str) -> ServerView:
         since=one.since,
         answers=one.name == answering,
     )
-
-
-def _state(one: ListedServer) -> str:
-    if not one.is_there:
-        return "gone"
-    if one.is_leaving:
-        return "leaving"
-    if one.stood_in:
-        return "standing_in"
-    return "live" if one.owns_shards else "answers_only"

@@ -101,7 +101,7 @@ class View(NamedTuple):
         ]
 
 
-class Options(NamedTuple):
+class DashboardOptions(NamedTuple):
     tenants: int
     jobs: int
     dashboards: int
@@ -109,7 +109,7 @@ class Options(NamedTuple):
     turns: int
 
 
-def run(options: Options, *, json_output: bool) -> int:
+def run(options: DashboardOptions, *, json_output: bool) -> int:
     before = foreign_load.look()
     figures = output.measured(measure(options))
     load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
@@ -123,13 +123,13 @@ def run(options: Options, *, json_output: bool) -> int:
     return verdict.value
 
 
-def _too_small(options: Options) -> list[str]:
+def _too_small(options: DashboardOptions) -> list[str]:
     least = {"jobs": JOBS_MIN, "tenants": TENANTS_MIN, "dashboards": DASHBOARDS_MIN}
     small = [name for name, count in least.items() if getattr(options, name) < count]
     return [f"with so few {' and '.join(small)} it was only a look"] if small else []
 
 
-async def measure(options: Options) -> dict[str, float]:
+async def measure(options: DashboardOptions) -> dict[str, float]:
     turns: dict[bool, list[Spent]] = {False: [], True: []}
     busy: list[Seen] = []
     async with bench_platform(options.tenants) as platform:
@@ -155,7 +155,7 @@ async def measure(options: Options) -> dict[str, float]:
     return _figures(turns, busy, at_half)
 
 
-async def _view(platform: BenchPlatform, options: Options) -> View:
+async def _view(platform: BenchPlatform, options: DashboardOptions) -> View:
     """Before a queue that is as deep as it is to be; the busiest tenants are looked at."""
     queued = await platform.metric("fairway_jobs_queued")
     await engine.fill(platform, max(options.jobs - round(queued), 0))
@@ -170,7 +170,10 @@ async def _view(platform: BenchPlatform, options: Options) -> View:
 
 
 async def _turn(
-    platform: BenchPlatform, view: View | None, options: Options, lookers: ProcessPoolExecutor
+    platform: BenchPlatform,
+    view: View | None,
+    options: DashboardOptions,
+    lookers: ProcessPoolExecutor,
 ) -> tuple[Spent, Seen | None]:
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(lookers, int)  # it is there

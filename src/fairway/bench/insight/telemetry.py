@@ -34,14 +34,14 @@ COLLECTOR = "fairway.bench.insight.collector"
 METRICS_MS = 5000  # each turn is to have some; by default it is a minute
 
 
-class Options(NamedTuple):
+class TelemetryOptions(NamedTuple):
     tenants: int
     seconds: float
     turns: int
     ratio: float
 
 
-def run(options: Options, *, json_output: bool) -> int:
+def run(options: TelemetryOptions, *, json_output: bool) -> int:
     before = foreign_load.look()
     figures = output.measured(measure(options))
     load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
@@ -56,7 +56,7 @@ def run(options: Options, *, json_output: bool) -> int:
     return verdict.value
 
 
-async def measure(options: Options) -> dict[str, float]:
+async def measure(options: TelemetryOptions) -> dict[str, float]:
     turns: dict[bool, list[Spent]] = {False: [], True: []}
     async with bench_platform(options.tenants) as platform:
         port = free_port()
@@ -73,7 +73,7 @@ async def measure(options: Options) -> dict[str, float]:
     return _figures(turns) | {"requests_received": received}
 
 
-def _settings(port: int, options: Options) -> dict[str, str]:
+def _settings(port: int, options: TelemetryOptions) -> dict[str, str]:
     return {
         "FAIRWAY_OTEL": "true",
         "FAIRWAY_OTEL_TRACE_RATIO": f"{options.ratio:g}",
@@ -82,7 +82,9 @@ def _settings(port: int, options: Options) -> dict[str, str]:
     }
 
 
-async def _turn(platform: BenchPlatform, settings: Mapping[str, str], options: Options) -> Spent:
+async def _turn(
+    platform: BenchPlatform, settings: Mapping[str, str], options: TelemetryOptions
+) -> Spent:
     server = await platform.start_server(settings)
     worker = await platform.start_worker(engine.SLOTS, **settings)
     await worker.says(READY)

@@ -187,9 +187,9 @@ class BacklogCounts:
         nobody_works = found.is_before_workers
         for stream in list(backlog.streams.values()):
             yield 1
-            if stream.window and not nobody_works:
-                oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
             if not (stream.blocked or nobody_works):
+                if stream.window:
+                    oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
                 whose = free if found.is_shared(stream.type) else own
                 whose.note(stream, found.run_us(pool, stream.type))
                 is_known = is_known and not (stream.more or stream.reading)

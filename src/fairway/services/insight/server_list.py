@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairway.core.insight.servers import ListedServer
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.insight import server_list as store
-from fairway.store.insight.server_list import ListedServer
 
 SERVERS_MAX = 200
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -13,10 +13,10 @@ from fairway.wire.doc import doc
 class ServerView(Struct, kw_only=True):
     """A server."""
 
-    name: Annotated[str, doc("Its name: the machine's, and its process.")]
+    name: Annotated[str, doc("Its name, drawn when it starts.")]
     url: Annotated[str, doc("Where other servers reach it; empty: nowhere.")]
     state: Annotated[
-        str,
+        Literal["live", "answers_only", "leaving", "standing_in", "gone"],
         doc(
             "live; answers_only: it owns no shards by its settings; leaving: it is about to stop;"
             " standing_in: no owner is left, so it gives jobs out itself; gone: its heartbeat has"

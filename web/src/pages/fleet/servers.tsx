@@ -56,7 +56,10 @@ function columns(shards: number): Column<ListedServer>[] {
       cell: (one) => (
         <>
           <b class="break">{one.name}</b>
-          {one.answers && <span class="muted"> · answers this page</span>}
+          <div class="muted break">
+            {one.url || 'reached by nobody'}
+            {one.answers && ' · answers this page'}
+          </div>
         </>
       ),
     },
@@ -76,7 +79,6 @@ function columns(shards: number): Column<ListedServer>[] {
       cell: (one) => <Duration seconds={one.heartbeat_age_seconds} />,
     },
     { name: 'since', title: 'There since', minor: true, cell: (one) => (one.since ? <Time at={one.since} /> : '–') },
-    { name: 'url', title: 'Reached at', minor: true, cell: (one) => <span class="break muted">{one.url || '–'}</span> },
   ];
 }
 

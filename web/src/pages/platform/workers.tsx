@@ -163,10 +163,15 @@ function Summary({ workers }: { workers: Worker[] }): JSX.Element {
       <div class="stats">
         <Stat label="Workers" value={count(workers.length)} hint={`${count(draining)} draining, ${count(closed)} closed`} />
         <Stat label="Jobs running" value={count(running)} unit={`of ${count(slots)} slots`} />
-        <Stat label="Builds" value={count(builds)} hint={builds > 1 ? 'more than one is out' : 'all the same'} />
+        <Stat label="Builds" value={count(builds)} hint={buildsInWords(builds)} />
       </div>
     </Card>
   );
+}
+
+function buildsInWords(builds: number): string {
+  if (builds === 0) return 'no worker says its own';
+  return builds > 1 ? 'more than one is out' : 'all the same';
 }
 
 function Closer({ worker }: { worker: Worker }): JSX.Element {

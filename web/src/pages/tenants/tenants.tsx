@@ -1,5 +1,5 @@
 /** Tenants: who gets which share of the slots now, and all of them by name. */
-import type { JSX } from 'preact';
+import type { ComponentChild, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { useLoad, usePages, withQuery } from '../../api';
@@ -47,6 +47,13 @@ export function hrefOfTenant(name: string): string {
   return `/ui/tenants/${encodeURIComponent(name)}`;
 }
 
+/** Who waited for nothing was due nothing: what it got was nobody else's. */
+function sharesInWords(received: number | null, entitled: number | null): ComponentChild {
+  if (received === null && entitled === null) return <span class="muted">not known yet</span>;
+  if (entitled === 0) return <>{percent(received)} <span class="muted">lent, none due</span></>;
+  return <>{percent(received)} <span class="muted">of {percent(entitled)}</span></>;
+}
+
 /** Received as a bar, entitled as a mark on it. */
 export function ShareBar({ share }: { share: Pick<Share, 'share_received' | 'share_entitled' | 'queued'> }): JSX.Element {
   const { share_received: received, share_entitled: entitled } = share;
@@ -58,9 +65,7 @@ export function ShareBar({ share }: { share: Pick<Share, 'share_received' | 'sha
         tone={shareTone(received, entitled, share.queued)}
         label={`Receives ${percent(received)}, entitled to ${percent(entitled)}`}
       />
-      <span class="num share-words">
-        {percent(received)} <span class="muted">of {percent(entitled)}</span>
-      </span>
+      <span class="num share-words">{sharesInWords(received, entitled)}</span>
     </span>
   );
 }
@@ -122,7 +127,7 @@ function Shares(): JSX.Element {
         return (
           <Card
             flush
-            title="Who has work"
+            title="Who has work, or had some in the last minute"
             about={next === null ? 'The largest first.' : 'The largest hundred; the others are under All tenants.'}
             actions={
               pools.length > 1 && (
