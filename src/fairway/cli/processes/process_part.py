@@ -8,6 +8,7 @@ a tenant may do is judged by the owner of its shard, whichever process that is.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fairway.core.server_processes import part_of
 from fairway.runtime.settings import Settings
@@ -28,7 +29,7 @@ CONNECTIONS_LEAST = 1000
 def of_one_process(settings: Settings) -> Settings:
     """The settings of one of `server_processes`; with one they stay as they are."""
     processes = max(settings.server_processes, 1)
-    parts = {
+    parts: dict[str, Any] = {
         name: part_of(getattr(settings, name), processes, least) for name, least in LEAST.items()
     }
     bodies = settings.body_bytes_max * BODIES_LEAST
