@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import random
 import signal
 import time
@@ -179,8 +180,9 @@ async def test_ten_thousand_keys_under_faults(house: House, figures: dict[str, s
     load, dice = LimitedLoad(house), random.Random(1)
     fleet = Fleet(house, lives=6, pools=("short=100", "medium=1", "long=1"))
     await fleet.open()
-    mutexes = [Limit(f"customer-{number}", 1) for number in range(9_500)]
-    rates = [Limit(f"host-{number}", 1 + number % 2, 6.0) for number in range(500)]
+    keys = int(os.environ.get("FAIRWAY_SOAK_KEYS", "10000"))  # fewer for a look on a busy machine
+    mutexes = [Limit(f"customer-{number}", 1) for number in range(keys * 19 // 20)]
+    rates = [Limit(f"host-{number}", 1 + number % 2, 6.0) for number in range(keys // 20)]
     for strike in (fleet.hand_over, fleet.kill_owner_and_worker) * 2:
         jobs = [(limit, dice.choice((0.0, 0.02, 0.1, 1.5))) for limit in mutexes]
         jobs += [(limit, 0.0) for limit in rates]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from tests.cli.program import Run, said, sentence
+
+from fairway.cli.jobs import SOON_SECONDS
 
 
 def test_jobs_are_listed_with_whole_ids(run: Run, job: str) -> None:
@@ -31,6 +36,19 @@ def test_a_job_is_shown_explained_and_cancelled(run: Run, job: str) -> None:
     assert run("jobs", "why", job).out.splitlines()[0] == "cancelled: It has ended."
     assert "cancelled" in sentence(run("jobs", "cancel", job))
     assert run("jobs", "cancel", job, "--children").out == "cancelled\n"  # and what came of it
+
+
+def test_who_follows_a_job_that_waits_is_told_why(run: Run, job: str) -> None:
+    with ThreadPoolExecutor(1) as others:
+        watching = others.submit(run, "jobs", "watch", job)
+        time.sleep(SOON_SECONDS + 3)
+        run("jobs", "cancel", job)
+        first, why, help_, *_, last = watching.result().out.splitlines()
+    assert "queued" in first
+    assert why.strip() == "No live worker runs this job type in this pool."
+    assert "`fairway worker module:app` starts one" in help_
+    assert "cancelled" in last
+    assert run("jobs", "explain", job).out.startswith("cancelled: It has ended.")
 
 
 @pytest.mark.parametrize("command", ["show", "why", "cancel"])

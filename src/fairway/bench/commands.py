@@ -224,7 +224,9 @@ def processes(
     """
     from fairway.bench import processes as command
 
-    options = command.Options(tenants, seconds, turns, batches_per_second, singles_per_second)
+    options = command.ProcessOptions(
+        tenants, seconds, turns, batches_per_second, singles_per_second
+    )
     return command.run(options, json_output=json)
 
 

@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 KINDS = (Kind(1, 1), Kind(1, 64), Kind(2, 64), Kind(4, 64))
 
 
-class Options(NamedTuple):
+class ProcessOptions(NamedTuple):
     tenants: int
     seconds: float  # of each timed part
     turns: int
@@ -85,7 +85,7 @@ class Measured(NamedTuple):
     pids: dict[str, int]
 
 
-def run(options: Options, *, json_output: bool) -> int:
+def run(options: ProcessOptions, *, json_output: bool) -> int:
     figures = output.measured(measure(options))
     if json_output:
         output.show(figures, json_output=True)
@@ -94,7 +94,7 @@ def run(options: Options, *, json_output: bool) -> int:
     return 0
 
 
-async def measure(options: Options) -> dict[str, float]:
+async def measure(options: ProcessOptions) -> dict[str, float]:
     loads = (
         Load("batch", batch_requests, BATCH, options.batches_per_second),
         Load("single", single_requests, 1, options.singles_per_second),

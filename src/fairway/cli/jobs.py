@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -41,6 +41,7 @@ app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f 
 
 LIST_MAX = 10_000
 LOOK_SECONDS = 1.0
+SOON_SECONDS = 3  # a job that still waits then should say what for
 WAIT_SECONDS = 20  # less than a client's patience for one answer
 PATIENCE = 30  # times in a row that a server may say: not now
 FINAL = ("succeeded", "dead", "cancelled", "expired")
@@ -259,13 +260,17 @@ def cancel_all(
     act_on_many(remote, wish, options)
 
 
-@app.command
+@app.command(name=["why", "explain"])
 def why(id: str, *, options: Whose = MINE) -> None:
-    """Say why a job waits, its place in line and when it may start."""
-    found = options.tenant().get(f"/v1/jobs/{id}/explain")
+    """Say why a job waits, its place in line and when it may start; or how it ended."""
+    remote = options.tenant()
+    found = remote.get(f"/v1/jobs/{id}/explain")
 
     def text() -> str:
-        said = (f"  {line}" for line in details(found, datetime.now(UTC)))
+        said = [f"  {line}" for line in details(found, datetime.now(UTC))]
+        if found["state"] == "dead":
+            said += error_lines(remote.get(f"/v1/jobs/{id}"))
+            said.append(f"  → fairway jobs logs {id}; when it is mended: fairway dead replay {id}")
         return "\n".join([f"{painted(found['state'], 'bold')}: {found['detail']}", *said])
 
     options.record(found, text)
@@ -312,7 +317,7 @@ def _value(text: str) -> Any:
 
 def _follow(remote: Remote, id_: str, options: Options) -> int:
     job: dict[str, Any] = {}
-    for job in _changes(remote, id_):
+    for job in _changes(remote, id_, partial(_say_why, remote, id_, options)):
         _line_of(job, options)
     if options.form == "table":
         for line in (*error_lines(job), *json_lines("result", job.get("result"))):
@@ -320,17 +325,32 @@ def _follow(remote: Remote, id_: str, options: Options) -> int:
     return 0 if job["state"] == "succeeded" else 1
 
 
-def _changes(remote: Remote, id_: str) -> Iterator[dict[str, Any]]:
-    """The job as it stands, and again at every change, until its end."""
-    known, failures = "", 0
+def _say_why(remote: Remote, id_: str, options: Options) -> None:
+    """Who looks at a job that waits for want of a worker would wait as well."""
+    if options.form == "table":
+        found = remote.get(f"/v1/jobs/{id_}/explain")
+        for line in (found["detail"], *details(found, datetime.now(UTC))):
+            say(f"          {line}")
+
+
+def _changes(remote: Remote, id_: str, still_waits: Callable[[], None]) -> Iterator[dict[str, Any]]:
+    """The job as it stands, and again at every change, until its end.
+
+    `still_waits` is called once, when it is queued and nothing has happened for a while.
+    """
+    known, failures, wait_seconds, job = "", 0, SOON_SECONDS, dict[str, Any]()
     while True:
-        headers = {"prefer": f"wait={WAIT_SECONDS}", "if-none-match": known} if known else {}
+        headers = {"prefer": f"wait={wait_seconds}", "if-none-match": known} if known else {}
         reply = remote.reply("GET", f"/v1/jobs/{id_}", headers=headers)
         if reply.status == 503 and failures < PATIENCE:  # a server that is being replaced
             failures += 1
             time.sleep(LOOK_SECONDS)
             continue
         failures = 0
+        if known and wait_seconds == SOON_SECONDS:
+            wait_seconds = WAIT_SECONDS
+            if reply.status == 304 and job["state"] == "queued":
+                still_waits()
         if reply.status != 304:
             job = remote.read(reply)
             yield job

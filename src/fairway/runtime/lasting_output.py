@@ -19,7 +19,6 @@ import os
 import select
 import stat
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -80,7 +79,7 @@ class LastingFile(io.FileIO):
                 fcntl.lockf(self.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError):
                 if left > 1:
-                    time.sleep(LOCK_REST_SECONDS)
+                    select.select([], [], [], LOCK_REST_SECONDS)
             except OSError:  # it cannot be locked: then as it is
                 return True
             else:

@@ -346,7 +346,7 @@ class Ownership:
             # Not by a pool: renewals of all other shards wait for us.
             async with Deadline(await self._line(), PATIENCE_SECONDS) as connection:
                 await self._release(connection)
-        log.info("shards handed over", shards=sorted(whole))
+        log.debug("shards handed over", shards=sorted(whole))
 
     def _gave(self, task: asyncio.Task[None]) -> None:
         self._giving = None

@@ -33,7 +33,7 @@ RUNNING_PAGE = 500  # leases of a statement
 STREAMS_PAGE = 1000
 COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
 STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
-TELL_SECONDS = 0.2  # for others that are opened meanwhile
+TELL_SECONDS = 2.0  # for others that are opened meanwhile
 TELL_AGAIN_US = 10_000_000
 STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from fairway.worker.exchange.slot_sharing import OwnerNeed, reserve_of, share_slots
 
 DOUBT_TURNS_MAX = 8  # a turn is a quarter of a second
-CALM_PART = 8  # of the slots: an owner may have so many more or fewer than its part
+NEAR_PART = 8  # of the slots: an owner may have so many more or fewer than its part
 
 
 class Promises:
@@ -112,9 +112,9 @@ def _review_pool(pool: str, most: int, owners: Sequence[Promises], turn: int) ->
     is_wanted = any(need.is_waiting for need in needs)
     soon = set()
     # Where nothing waits, an offer that is about right stays: each change of one costs a call.
-    calm = 0 if is_wanted else most // CALM_PART
+    near = 0 if is_wanted else most // NEAR_PART
     for number, (one, target) in enumerate(zip(owners, targets, strict=True)):
-        slack = 0 if needs[number].is_waiting else max(reserve_of(most) // 2, calm)
+        slack = 0 if needs[number].is_waiting else max(reserve_of(most) // 2, near)
         if target < one.offer[pool] - slack:
             one.set_offer(pool, target)
             if is_wanted:
@@ -124,7 +124,7 @@ def _review_pool(pool: str, most: int, owners: Sequence[Promises], turn: int) ->
         before = one.promised(pool)
         wanted = min(target, before + max(free, 0))
         has_room = one.offer[pool] >= needs[number].in_use + reserve_of(most)
-        if wanted > one.offer[pool] + (calm if has_room else 0):
+        if wanted > one.offer[pool] + (near if has_room else 0):
             one.set_offer(pool, wanted)
             free -= max(wanted - before, 0)
             if needs[number].is_waiting:
