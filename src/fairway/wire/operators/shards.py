@@ -26,7 +26,7 @@ class ShardList(Struct, kw_only=True):
     """All shards, by number."""
 
     count: Annotated[int, doc("How many there are.")]
-    shards: list[ShardView]
+    shards: Annotated[list[ShardView], doc("Each of them.")]
 
 
 class ShardSplit(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ const ACTS: Record<string, string> = {
   change_tenant: 'Changed the terms of {}',
   suspend_tenant: 'Suspended {}',
   resume_tenant: 'Let {} go on',
+  split_shards: 'Made the {} more',
   delete_tenant: 'Deleted the tenant {}',
   restore_tenant: 'Restored the tenant {}',
   forget_tenant: 'Removed what was left of the tenant {}',
