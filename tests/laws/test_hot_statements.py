@@ -120,6 +120,7 @@ FOR_ALL = {
     "hold_tenant": "by its name",
     "list_keys": "page by page, without what is secret",
     "list_audit": "page by page",
+    "list_shards": "how many tenants and jobs each has; operators are told",
     # Several regions: what waits for a home, and what the directory tells servers of others.
     "shards_with_held": "in which something is held; it is handed over by tenant",
     "tenants_with_held": "who has something held; it is handed over by name",

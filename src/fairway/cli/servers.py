@@ -1,13 +1,18 @@
-"""`fairway servers`: which servers there are, and who owns how many shards. An operator's key."""
+"""`fairway servers` and `fairway shards …`: who is there, and who owns which. Operators' keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
-from fairway.cli.terminal.output import Column
+from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.insight.spans import span
+from fairway.core.ownership.shard_sight import QUEUED_COUNTED_MAX
+
+app = App(name="shards", help="Who owns which shard, and more shards (operator).")
 
 PATH = "/v1/servers"
 WORDS = {"answers_only": "answers only", "standing_in": "stands in"}
@@ -37,3 +42,49 @@ def servers(*, options: Options = PLAIN) -> None:
     """Servers that are there, or were within the hour: their shards, terms and heartbeats."""
     found = options.operator().get(PATH)
     options.rows(found, found["items"], SERVERS, "No server was heard of.")
+
+
+SHARDS = (
+    Column("shard", "shard"),
+    Column("owner", lambda one: one["owner"] or "nobody"),
+    Column("term", "term"),
+    Column("open", lambda one: "yes" if one["is_open"] else "no"),
+    Column("tenants", "tenants"),
+    Column("queued", lambda one: _counted(one["queued"])),
+)
+
+
+@app.default
+@app.command(name=("ls", "list"))
+def list_(*, options: Options = PLAIN) -> None:
+    """Every shard: its owner, and what is in it."""
+    found = options.operator().get("/v1/shards")
+    options.rows(found, found["shards"], SHARDS, "No shards.")
+
+
+@app.command
+def split(
+    *,
+    to: Annotated[int, Parameter(required=True)],
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Make the shards more, while everything runs. They never become fewer.
+
+    New tenants are spread over all; those that are there stay where they are.
+
+    Parameters
+    ----------
+    to
+        How many there are to be in all.
+    yes
+        Do not ask.
+    """
+    remote = options.operator()
+    agreed(f"This makes {to} shards; they never become fewer again.", yes=yes)
+    done = remote.call("POST", "/v1/shards/split", {"to": to})
+    options.record(done, f"{done['count']} shards; there were {done['before']}.")
+
+
+def _counted(queued: int) -> str:
+    return f"{queued}+" if queued >= QUEUED_COUNTED_MAX else str(queued)

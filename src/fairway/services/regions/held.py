@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_of
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.services.transient_errors import told_if_away
@@ -40,9 +41,9 @@ class HeldJobs:
         jobs_max: int,
         retention_days: int,
         *,
-        shard_count: int,
+        tenant_shards: TenantShards,
     ) -> None:
-        self._shards = [ShardId(number) for number in range(shard_count)]
+        self._tenant_shards = tenant_shards
         self._database = database
         self._metrics = metrics
         self._jobs_max = jobs_max
@@ -56,9 +57,10 @@ class HeldJobs:
     async def count(self, now_us: int) -> float:
         """A loop: how many there are, and what was told long enough is forgotten."""
         async with self._database.background() as connection:
-            found = await store.counts(connection, self._shards)
+            shards = [ShardId(number) for number in range(self._tenant_shards.count)]
+            found = await store.counts(connection, shards)
             if now_us - self._forgot_us > FORGET_EVERY_US:
-                await store.forget_told(connection, self._shards, self._retention_days)
+                await store.forget_told(connection, shards, self._retention_days)
                 self._forgot_us = now_us
         self._of = {one.tenant: one.jobs for one in found}
         self.jobs = sum(one.jobs for one in found)
