@@ -30,7 +30,7 @@ GONE = frozenset({errno.EPIPE, errno.EIO})  # a pipe or a terminal that nobody r
 
 
 PATIENCE_MS = 500
-LOCK_TRIES, LOCK_REST_SECONDS = 20, 0.001  # a line takes microseconds
+LOCK_TRIES, LOCK_REST_SECONDS = 300, 0.001  # a line takes microseconds, if its writer is let run
 LINE_BYTES = 1 << 16  # a line of up to so many is handed on at once; one of a stack is far shorter
 PART_BYTES = select.PIPE_BUF  # what has room for anything has room for so much
 
