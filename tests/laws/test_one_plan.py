@@ -53,15 +53,15 @@ CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
     "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
     "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts", "live_jobs",
-    "read_traces",
+    "read_traces", "tenants_with_rows", "hold_jobs", "known_jobs",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
-    "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs",
+    "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs", "list_shards",
 }  # fmt: skip
 ADDS = {
     "insert_job", "insert_jobs", "insert_traced_jobs", "insert_marked_jobs", "claim_and_insert",
-    "claim_and_insert_traced", "insert_nothing",
+    "claim_and_insert_traced", "insert_nothing", "insert_moved_jobs",
 }  # fmt: skip
 
 Values = dict[str, dict[str, Any]]
@@ -164,6 +164,8 @@ OWN: Values = {
     "read_streams": STREAMS_ASKED,
     "read_streams_by_bytes": STREAMS_ASKED,
     "pull_jobs": STREAMS_ASKED,
+    "tenants_with_rows": {"tenants": [1]},
+    "hold_jobs": {"mark": b"\x00", "mark_bytes": 1, "term": 1},
 }  # fmt: skip
 
 

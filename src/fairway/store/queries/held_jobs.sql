@@ -51,8 +51,16 @@ ON CONFLICT (shard, tenant, id) DO UPDATE SET body = excluded.body, offered_to =
 -- name: tenants_with_rows
 -- Those of these that have anything here that could be handed over, whether or not it has ended.
 SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
-WHERE EXISTS (SELECT FROM jobs WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM schedules WHERE schedules.shard = :shard AND schedules.tenant = asked.tenant)
+LEFT JOIN LATERAL (
+    SELECT true AS is_there FROM jobs
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, '00000000-0000-0000-0000-000000000000'::uuid)
+                                                 AND (:shard, asked.tenant, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+    LIMIT 1
+) AS of_jobs ON true
+LEFT JOIN LATERAL (
+    SELECT true AS is_there FROM schedules WHERE schedules.shard = :shard AND schedules.tenant = asked.tenant LIMIT 1
+) AS of_schedules ON true
+WHERE of_jobs.is_there OR of_schedules.is_there
 
 -- name: shards_with_held
 SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL
