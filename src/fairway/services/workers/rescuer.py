@@ -19,7 +19,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import DISCONNECTED, Database
 
 log = logger("rescuer")
 
@@ -69,11 +69,15 @@ class Rescuer:
     ) -> None:
         """Write down who was heard, then give up who was not: on each shard for itself."""
         silent: dict[ShardId, dict[str, float]] = {}
+        away: Exception | None = None
         for some in self._database.batches_of(shards):
-            async with self._database.hot() as connection:
-                if heard:
-                    await store.see_sessions(connection, some, heard)
-                silent |= await store.silent_sessions(connection, some, self._shortest)
+            try:
+                async with self._database.hot() as connection:
+                    if heard:
+                        await store.see_sessions(connection, some, heard)
+                    silent |= await store.silent_sessions(connection, some, self._shortest)
+            except DISCONNECTED as error:  # perhaps one node of several: the others have turns
+                away = error
         listened = [shard for shard in shards if self._has_listened(shard, now_us)]
         for shard in listened:
             if not (keys := silent.get(shard)):
@@ -81,6 +85,8 @@ class Rescuer:
             if forgotten := await self._give_up_all(keys, now_us):
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
+        if away is not None:
+            raise away
 
     def _has_listened(self, shard: ShardId, now_us: int) -> bool:
         """Whether its workers had time to speak to us since it came here."""

@@ -49,7 +49,8 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
     row = await fetch_row(connection, _SQL["read_cluster"])
     assert row is not None
     cluster = Cluster(*row)
-    await execute(connection, _SQL["add_shards"], shard_count=cluster.shard_count)
+    if getattr(connection, "placement", None) is None:  # else `init` did: a node may be away now
+        await execute(connection, _SQL["add_shards"], shard_count=cluster.shard_count)
     return cluster
 
 
