@@ -24,8 +24,6 @@ from fairway.core.job import QueuedJob
 from fairway.store import arrays
 from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
 from fairway.store.registry.tenants import found_cluster
-from fairway.store.schema import partitions
-from fairway.store.schema.migrate import migrate
 from fairway.store.schema.partitions import partition_at
 from fairway.store.sql import Statement, load
 
@@ -325,30 +323,3 @@ def test_every_hot_statement_is_looked_at() -> None:
     leadership = set(load("leadership.sql")) | inserts
     looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE, IN_PLACE}
     assert set(STATEMENTS) - upkeep - leadership == looked_at
-
-
-# -- on a distributed database -------------------------------------------------------------------
-
-
-@pytest.mark.skipif("FAIRWAY_TEST_CITUS_URL" not in os.environ, reason="needs a Citus cluster")
-async def test_every_hot_statement_goes_to_one_node() -> None:
-    """Distributed by shard, a statement that binds its shard is one task."""
-    connection = await asyncpg.connect(os.environ["FAIRWAY_TEST_CITUS_URL"])
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        await migrate(connection)
-        await partitions.make_ahead(connection, NOW)
-        for table in ("jobs", "shards", "sessions", "idempotency"):
-            await connection.execute(
-                "SELECT create_distributed_table($1::regclass, 'shard')", table
-            )
-        values = batch_values([new_job() for _ in range(BATCH)])
-        for name in (*BY_BATCH, IN_PLACE, *BY_ID, *BY_SHARD):
-            statement = STATEMENTS[name]
-            rows = await connection.fetch(f"EXPLAIN {statement.text}", *statement.bind(**values))
-            text = "\n".join(row[0] for row in rows)
-            assert "Task Count: 1" in text, f"{name}:\n{text}"
-    finally:
-        await transaction.rollback()
-        await connection.close()

@@ -272,7 +272,7 @@ async def test_where_each_is_written_apart_shards_do_not_wait_for_each_other() -
     disks = {shard: Disk() for shard in range(3)}
     unused = iter(disks.values())
     groups = ShardCommits(
-        lambda: group_to(next(unused)), lambda item: ShardId(item % 3), by_shard=True
+        lambda: group_to(next(unused)), lambda item: ShardId(item % 3), lambda shard: shard
     )
     disks[0].let_through()
     disks[2].let_through()
@@ -287,7 +287,7 @@ async def test_where_each_is_written_apart_shards_do_not_wait_for_each_other() -
 
 
 async def test_shards_of_one_store_share_their_commits(disk: Disk) -> None:
-    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), by_shard=False)
+    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), None)
     disk.let_through()
     groups.add_many(list(range(6)))
     await groups.drain()

@@ -2,17 +2,21 @@
 
 With many shards most have nothing at most times, and a statement for each would cost more than the
 work itself. So one statement finds out where something is; then each of those has its round. With
-one shard, or on a distributed store, every shard has its round as it is.
+one shard every shard has its round as it is. On a distributed store there is a statement for the
+shards that lie together; those on a node that is away have no rounds, and hold up no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.store import shard_looks
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.shard_looks import Soon, Timed, Work
+
+Found = TypeVar("Found")
 
 
 async def busy_shards(
@@ -21,13 +25,41 @@ async def busy_shards(
     """Those of the shards that have this to do."""
     if database.by_shard or len(shards) < 2:
         return shards
-    async with database.hot() as connection:
-        return await shard_looks.shards_with(connection, work, shards)
+
+    async def look(connection: Connection, some: Sequence[ShardId]) -> list[ShardId]:
+        return await shard_looks.shards_with(connection, work, some)
+
+    return [shard async for found in _each(database, shards, look) for shard in found]
 
 
 async def due_shards(database: Database, work: Timed, shards: Sequence[ShardId]) -> Soon:
     """Those in which something is due, and when the next comes in the others."""
     if database.by_shard or len(shards) < 2:
         return Soon(list(shards), None)
-    async with database.hot() as connection:
-        return await shard_looks.shards_due(connection, work, shards)
+
+    async def look(connection: Connection, some: Sequence[ShardId]) -> Soon:
+        return await shard_looks.shards_due(connection, work, some)
+
+    found = [one async for one in _each(database, shards, look)]
+    waits = [one.seconds for one in found if one.seconds is not None]
+    return Soon([shard for one in found for shard in one.due], min(waits, default=None))
+
+
+async def _each(
+    database: Database,
+    shards: Sequence[ShardId],
+    look: Callable[[Connection, Sequence[ShardId]], Awaitable[Found]],
+) -> AsyncIterator[Found]:
+    """What is found, group by group; a store of which nothing answers is an error as ever."""
+    groups = database.batches_of(shards)
+    away: list[Exception] = []
+    for some in groups:
+        try:
+            async with database.hot() as connection:
+                found = await look(connection, some)
+        except DISCONNECTED as error:
+            away.append(error)
+            if len(away) == len(groups):
+                raise
+            continue
+        yield found

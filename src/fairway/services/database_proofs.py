@@ -13,6 +13,11 @@ from fairway.store.postgres.inspection import read_facts
 from fairway.store.postgres.tuning import inspect_connections
 
 PROOF_SECONDS = 30.0
+#: Its nodes are asked as whoever asks the coordinator, and hear nothing of the tenant.
+WITHOUT_ROLES = (
+    "On a distributed store there is no second wall between tenants in the database. Set"
+    " FAIRWAY_ROW_SECURITY=false, and start as the owner of the tables."
+)
 
 
 async def be_one_database(dsn: str, owner_dsn: str) -> None:
@@ -25,6 +30,8 @@ async def be_one_database(dsn: str, owner_dsn: str) -> None:
 
 async def prove_row_security(database: Database) -> None:
     """Refuse to go on where a tenant's connection could see another's rows."""
+    if database.has_roles and database.placement is not None:
+        raise Unavailable(WITHOUT_ROLES, code="NO_ROW_SECURITY")
     if not database.has_roles:
         async with database.hot() as connection:
             await row_security_proof.prove_owner(connection)

@@ -13,6 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
+from fairway.store.connections.database import Database
 
 Item = TypeVar("Item")
 
@@ -188,36 +189,41 @@ class GroupCommit(Generic[Item]):
             await asyncio.wait(set(self._busy))
 
 
+def together_of(database: Database) -> Callable[[ShardId], int | None] | None:
+    """Which shards one statement may name; None, at once, where it may name all."""
+    is_one = database.placement is None and not database.by_shard
+    return None if is_one else database.together
+
+
 class ShardCommits(Generic[Item]):
-    """One group commit for all shards; or one for each, where a statement may name no two of them:
-    then what goes wrong with one holds up no other."""
+    """One group commit for all shards that a statement may name together (`Database.together`): all
+    of them, those of one node, or each for itself. What goes wrong with one holds up no other."""
 
     def __init__(
         self,
         make: Callable[[], GroupCommit[Item]],
         shard_of: Callable[[Item], ShardId],
-        *,
-        by_shard: bool,
+        together: Callable[[ShardId], int | None] | None,
     ) -> None:
         self._make = make
         self._shard_of = shard_of
-        self._by_shard = by_shard
-        self._groups: dict[ShardId | None, GroupCommit[Item]] = {}  # by shard, or of all
+        self._together = together  # None: all of them are
+        self._groups: dict[int | None, GroupCommit[Item]] = {}
 
     def add_many(self, items: list[Item]) -> None:
-        if not self._by_shard:
+        if self._together is None:
             self._group(None).add_many(items)
             return
-        parts: dict[ShardId, list[Item]] = {}
+        parts: dict[int | None, list[Item]] = {}
         for item in items:
-            parts.setdefault(self._shard_of(item), []).append(item)
-        for shard, part in parts.items():
-            self._group(shard).add_many(part)
+            parts.setdefault(self._together(self._shard_of(item)), []).append(item)
+        for key, part in parts.items():
+            self._group(key).add_many(part)
 
-    def _group(self, shard: ShardId | None) -> GroupCommit[Item]:
-        group = self._groups.get(shard)
+    def _group(self, key: int | None) -> GroupCommit[Item]:
+        group = self._groups.get(key)
         if group is None:
-            group = self._groups[shard] = self._make()
+            group = self._groups[key] = self._make()
         return group
 
     async def drain(self) -> None:
@@ -229,6 +235,7 @@ class ShardCommits(Generic[Item]):
 
         One group may hold rows of other shards, too: for those that come later nobody waits.
         """
-        groups = self._groups.items()
-        wanted = [group for shard, group in groups if shard is None or shard in shards]
+        together = self._together
+        named = {None} if together is None else {*map(together, shards)}
+        wanted = [group for key, group in self._groups.items() if key in named]
         await asyncio.gather(*(group.settle() for group in wanted))

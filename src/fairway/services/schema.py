@@ -15,7 +15,7 @@ from fairway.services.database_proofs import (
     prove_connections,
     prove_row_security,
 )
-from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.schema import partitions
 from fairway.store.schema.log_partitions import make_log_days
 from fairway.store.schema.migrate import migrate_at
@@ -63,5 +63,5 @@ async def make_partitions(connection: Connection, now: datetime) -> None:
     try:
         await partitions.make_ahead(connection, now)
         await make_log_days(connection, now)
-    except partitions.NOT_NOW as error:
+    except (*partitions.NOT_NOW, *DISCONNECTED) as error:
         log.warning("jobs in use, partitions are made later", error=repr(error))

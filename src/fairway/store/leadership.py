@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId, Term
 from fairway.store.arrays import columns
-from fairway.store.connections.database import Connection, execute, fetch, fetch_value
-from fairway.store.sql import load
+from fairway.store.connections.database import (
+    DISCONNECTED,
+    Connection,
+    Record,
+    execute,
+    fetch,
+    fetch_value,
+)
+from fairway.store.connections.error_classes import is_node_away
+from fairway.store.sql import Statement, load
 
 _SQL = load("leadership.sql")
 
@@ -83,6 +91,50 @@ class RateRow(NamedTuple):
     windows: bytes
 
 
+class Answers(NamedTuple):
+    """Of one statement, or on a distributed store of one for each group of shards."""
+
+    rows: list[Record]
+    unheard: frozenset[ShardId]  # on nodes that are away: nothing is known of them
+
+
+async def _ask(
+    connection: Connection,
+    statement: Statement,
+    of: Collection[ShardId] | None = None,
+    **values: Any,
+) -> Answers:
+    """Of these shards, or of all. A node that is away stops its own; when none answers, that is an
+    error as ever."""
+    placement = getattr(connection, "placement", None)
+    if placement is None:
+        return Answers(await fetch(connection, statement, **values), frozenset())
+    groups = [[one for one in some if of is None or one in of] for some in placement.groups]
+    rows: list[Record] = []
+    unheard: set[ShardId] = set()
+    answered, away = 0, None
+    for among in filter(None, groups):
+        try:
+            rows += await fetch(connection, statement, among=among, **values)
+            answered += 1
+        except Exception as error:
+            if not (isinstance(error, DISCONNECTED) or is_node_away(error)):
+                raise
+            away = error
+            unheard.update(among)
+            if connection.is_closed():
+                raise
+    if away is not None and not answered and of is None:
+        raise away
+    return Answers(rows, frozenset(unheard))
+
+
+async def _tell(connection: Connection) -> None:
+    """Whoever listens hears of it; on a distributed store the statement itself cannot say so."""
+    if getattr(connection, "placement", None) is not None:
+        await fetch(connection, _SQL["tell_owners"], channel=CHANNEL)
+
+
 async def claim_shards(
     connection: Connection,
     owner: str,
@@ -95,9 +147,10 @@ async def claim_shards(
 
     `unrenewed` are shards whose terms still end when they did long ago, and when that is.
     """
-    rows = await fetch(
+    rows, _ = await _ask(
         connection,
         _SQL["claim_shards"],
+        wanted,
         owner=owner,
         owner_url=owner_url,
         unrenewed=list(unrenewed),
@@ -106,6 +159,8 @@ async def claim_shards(
         term_time=timedelta(seconds=term_seconds),
         channel=CHANNEL,
     )
+    if rows:
+        await _tell(connection)
     return {
         row["shard"]: Claim(row["term"], row["was_handed_over"], row["last_owner"]) for row in rows
     }
@@ -113,7 +168,7 @@ async def claim_shards(
 
 async def unowned_shards(connection: Connection) -> list[ShardId]:
     """Shards without an owner, be it that somebody stands in for one."""
-    return [row["shard"] for row in await fetch(connection, _SQL["unowned_shards"])]
+    return [row["shard"] for row in (await _ask(connection, _SQL["unowned_shards"])).rows]
 
 
 async def stand_in(
@@ -124,9 +179,10 @@ async def stand_in(
     wanted: Collection[ShardId],
 ) -> dict[ShardId, Term]:
     """Take those that nobody has, in degraded mode: an owner takes them from us at any time."""
-    rows = await fetch(
+    rows, _ = await _ask(
         connection,
         _SQL["stand_in"],
+        wanted,
         owner=owner,
         owner_url=owner_url,
         wanted=list(wanted),
@@ -146,15 +202,17 @@ async def renew_shards(
 
     Answers whether each was renewed: one whose row somebody holds was not, and is ours still.
     """
-    rows = await fetch(
+    rows, unheard = await _ask(
         connection,
         _SQL["renew_shards"],
+        held,
         shards=list(held),
         terms=list(held.values()),
         opened=[shard in opened for shard in held],
         term_time=timedelta(seconds=term_seconds),
     )
-    return {row["shard"]: row["is_renewed"] for row in rows}
+    kept = dict.fromkeys(unheard & held.keys(), False)
+    return kept | {row["shard"]: row["is_renewed"] for row in rows}
 
 
 async def beat(connection: Connection, said: Heartbeat) -> tuple[list[Server], datetime]:
@@ -195,13 +253,15 @@ async def forget_lost_sessions(connection: Connection) -> int:
 
 
 async def read_shards(connection: Connection) -> list[ShardRow]:
-    return [ShardRow(*row) for row in await fetch(connection, _SQL["read_shards"])]
+    """Of a distributed store, those whose nodes answer."""
+    return [ShardRow(*row) for row in (await _ask(connection, _SQL["read_shards"])).rows]
 
 
 async def count_open(connection: Connection, here: Collection[ShardId] = ()) -> int:
     """Shards whose owner gives jobs out; those `here` are open at the caller's."""
-    found: int = await fetch_value(connection, _SQL["count_open"], here=list(here))
-    return found
+    known = [row["name"] for row in await fetch(connection, _SQL["known_servers"])]
+    rows, _ = await _ask(connection, _SQL["count_open"], here=list(here), known=known)
+    return sum(row[0] for row in rows)
 
 
 async def release_shards(
@@ -211,15 +271,18 @@ async def release_shards(
 
     Answers those whose row somebody holds: they are not let go yet.
     """
-    rows = await fetch(
+    rows, unheard = await _ask(
         connection,
         _SQL["release_shards"],
+        held,
         shards=list(held),
         terms=list(held.values()),
         all_written=[shard in written for shard in held],
         channel=CHANNEL,
     )
-    return {row["shard"] for row in rows if not row["is_gone"]}
+    if rows:
+        await _tell(connection)
+    return {row["shard"] for row in rows if not row["is_gone"]} | (unheard & held.keys())
 
 
 async def write_rates(connection: Connection, rows: Sequence[RateRow]) -> None:
@@ -237,13 +300,14 @@ async def read_rates(
 
 
 async def read_owners(connection: Connection) -> dict[ShardId, Owner]:
-    return {row["shard"]: Owner(*row) for row in await fetch(connection, _SQL["read_owners"])}
+    rows, _ = await _ask(connection, _SQL["read_owners"])
+    return {row["shard"]: Owner(*row) for row in rows}
 
 
 async def overlong_terms(connection: Connection, far_seconds: float) -> dict[ShardId, datetime]:
     """Shard → when its term ends, of terms that last longer than this."""
     far_time = timedelta(seconds=far_seconds)
-    rows = await fetch(connection, _SQL["overlong_terms"], far_time=far_time)
+    rows, _ = await _ask(connection, _SQL["overlong_terms"], far_time=far_time)
     return {row["shard"]: row["expires_at"] for row in rows}
 
 

@@ -16,6 +16,7 @@ from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
 from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
+from fairway.store.billing.ends_in_steps import end_in_steps, is_in_steps
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -102,12 +103,14 @@ async def record_successes(
         "results": _without_nulls(results),
     }
     touched = 0
-    if None not in places:
+    if is_in_steps(connection):
+        touched = len(await end_in_steps(connection, _SQL["record_successes"], values))
+    elif None not in places:
         in_place = arrays.places(places)
         touched = await fetch_value(
             connection, _SQL["record_successes_in_place"], places=in_place, **values
         )
-    if touched < len(done):
+    if touched < len(done) and not is_in_steps(connection):
         touched += await fetch_value(connection, _SQL["record_successes"], **values)
     if touched == len(done):
         return set()
@@ -140,7 +143,11 @@ async def record_parents(
     values |= arrays.columns(rows, *_OF_CHILD)
     values["shards"] = shards_of(values["ids"], terms)
     given = {**guard(terms), "in_flow": in_flow}
-    ended = await fetch(connection, _SQL["record_parents"], **given, **values)
+    if is_in_steps(connection):
+        both = given | values
+        ended = await end_in_steps(connection, _SQL["record_parents"], both, starts=True)
+    else:
+        ended = await fetch(connection, _SQL["record_parents"], **given, **values)
     if len(ended) == len(done):
         return set()
     expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
@@ -180,28 +187,30 @@ async def settle(
     """As `record_successes`, for every other end."""
     done = sorted(done)
     tenants, ids = [item.tenant for item in done], [item.job for item in done]
-    touched = await fetch_value(
-        connection,
-        _SQL["settle"],
+    values = {
         **guard(terms),
-        in_flow=in_flow,
-        shards=shards_of(ids, terms),
-        tenants=tenants,
-        ids=ids,
-        epochs=[item.epoch for item in done],
-        states=[item.state.value for item in done],
-        attempts=[item.attempts for item in done],
-        deliveries=[item.deliveries for item in done],
-        execute_ats=[item.execute_at for item in done],
-        rans_us=[item.ran_us for item in done],
-        errors=[item.error for item in done],
-        failures=[_array(item.failures) for item in done],
-        fingerprints=[item.fingerprint for item in done],
-        entries=[item.entry for item in done],
-        billed_us=[item.billed_us for item in done],
-        are_attempts=[item.is_attempt for item in done],
-        ended_ats=[item.ended_at for item in done],
-    )
+        "in_flow": in_flow,
+        "shards": shards_of(ids, terms),
+        "tenants": tenants,
+        "ids": ids,
+        "epochs": [item.epoch for item in done],
+        "states": [item.state.value for item in done],
+        "attempts": [item.attempts for item in done],
+        "deliveries": [item.deliveries for item in done],
+        "execute_ats": [item.execute_at for item in done],
+        "rans_us": [item.ran_us for item in done],
+        "errors": [item.error for item in done],
+        "failures": [_array(item.failures) for item in done],
+        "fingerprints": [item.fingerprint for item in done],
+        "entries": [item.entry for item in done],
+        "billed_us": [item.billed_us for item in done],
+        "are_attempts": [item.is_attempt for item in done],
+        "ended_ats": [item.ended_at for item in done],
+    }
+    if is_in_steps(connection):
+        touched = len(await end_in_steps(connection, _SQL["settle"], values))
+    else:
+        touched = await fetch_value(connection, _SQL["settle"], **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (item.state, item.epoch) for item in done}

@@ -23,6 +23,7 @@ from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("submissions.sql")
+_REMOVALS = load("distributed/removals.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
 FEW_KEYED_JOBS = 64  # up to here one statement with their keys is cheaper than a transaction of two
@@ -222,6 +223,8 @@ async def claim_and_insert(
 
     With each job comes the one whose claim must be won for it; None: it has no key.
     """
+    if getattr(connection, "placement", None) is not None:
+        return await _claim_then_insert(connection, shard, claims, claimed, traced=traced)
     jobs = [job for job, _ in claimed]
     values = {**_wanted(shard, claims), **_columns(shard, jobs)}
     values["claimed_by"] = arrays.ids([claim or "NULL" for _, claim in claimed])
@@ -233,11 +236,32 @@ async def claim_and_insert(
     return await _read_holders(connection, shard, claims, won)
 
 
+async def _claim_then_insert(
+    connection: Connection,
+    shard: ShardId | None,
+    claims: Sequence[KeyClaim],
+    claimed: Sequence[tuple[QueuedJob, JobId | None]],
+    *,
+    traced: bool,
+) -> dict[tuple[TenantId, str], KeyHolder]:
+    """The same on a distributed store, whose planner takes no two inserts in one statement."""
+    async with connection.transaction():
+        taken = await claim_keys(connection, shard, claims)
+        lost = {claim.job for claim in claims if (claim.tenant, claim.key) in taken}
+        jobs = [job for job, claim in claimed if claim not in lost]
+        if jobs:
+            await insert_jobs(connection, shard, jobs, traced=traced)
+    return taken
+
+
 async def claim_keys(
     connection: Connection, shard: ShardId | None, claims: Sequence[KeyClaim]
 ) -> dict[tuple[TenantId, str], KeyHolder]:
     """Take the keys that are free; answers the holders of those that were not."""
-    won = await fetch(connection, _SQL["claim_keys"], **_wanted(shard, claims))
+    wanted = _wanted(shard, claims)
+    if getattr(connection, "placement", None) is not None:
+        await execute(connection, _REMOVALS["remove_lapsed_keys"], **wanted)
+    won = await fetch(connection, _SQL["claim_keys"], **wanted)
     return await _read_holders(connection, shard, claims, won)
 
 

@@ -15,6 +15,7 @@ from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("unique_jobs.sql")
+_REMOVALS = load("distributed/removals.sql")
 
 
 class LockedJob(NamedTuple):
@@ -32,6 +33,8 @@ async def claim_unique(
     rows = [(*claim[:4], _within(claim)) for claim in claims]
     wanted = columns(rows, "tenants", "digests", "jobs", "states", "withins")
     gone = {"ends": WHEN_FINAL, "gone_before": gone_before(claims)}
+    if getattr(connection, "placement", None) is not None:
+        await execute(connection, _REMOVALS["remove_unheld"], shard=shard, **gone, **wanted)
     won = await fetch(connection, _SQL["claim_unique"], shard=shard, **gone, **wanted)
     ours = {(row["tenant"], row["digest"]) for row in won}
     lost = [claim for claim in claims if claim.name not in ours]

@@ -12,14 +12,13 @@ from fairway.store.connections.database import (
     BACKGROUND_PLANS,
     DISCONNECTED,
     PINNED_PLANS,
-    SHORT_LOCKS,
-    TIME_LIMITS,
     Connection,
     Database,
     execute,
     fetch,
     fetch_row,
 )
+from fairway.store.connections.session_limits import SHORT_LOCKS, TIME_LIMITS
 
 
 async def settings_of(connection: Connection, names: dict[str, str]) -> dict[str, str]:

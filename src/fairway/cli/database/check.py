@@ -88,6 +88,7 @@ def _waited_for(look: Coroutine[Any, Any, list[Finding]]) -> list[Finding]:
 
 async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     from fairway.cli.processes.server_group import processes_wanted
+    from fairway.services.maintenance.cluster_check import inspect_cluster
     from fairway.services.maintenance.row_security_check import inspect_row_security
     from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
 
@@ -95,6 +96,7 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     found = await inspect_database(owner_dsn, processes_wanted(settings))
     if not any(finding.what.startswith(UNREACHABLE) for finding in found):
         found += await inspect_row_security(dsn, settings)
+        found += await inspect_cluster(owner_dsn, row_security=settings.row_security)
     return found + await _inspect_storage(await read_tie(owner_dsn), settings)
 
 

@@ -10,7 +10,7 @@ import getpass
 import os
 import platform
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairway.cli.processes.data_folder import postgres_folder
 from fairway.core.audit import Act, Actor
@@ -30,7 +30,9 @@ CREATES = (
 )
 
 
-def init(*, database_url: str | None = None) -> None:
+def init(
+    *, database_url: str | None = None, distributed: bool = False, parts: int | None = None
+) -> None:
     """Make your own PostgreSQL ready, and the first operator's key, which is printed once.
 
     The key is all that goes to standard output: `export FAIRWAY_OPERATOR_KEY=$(fairway init)`.
@@ -39,6 +41,10 @@ def init(*, database_url: str | None = None) -> None:
     ----------
     database_url
         postgresql://… of a database that Fairway may use for itself (default FAIRWAY_DATABASE_URL).
+    distributed
+        Lay the tables out over the data nodes of a Citus cluster; the address is its coordinator's.
+    parts
+        In so many parts, which Citus can move between nodes (default: 4 for each data node).
     """
     import asyncio
 
@@ -48,8 +54,13 @@ def init(*, database_url: str | None = None) -> None:
             "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL and"
             " makes its keys itself."
         )
+    if parts is not None and (not distributed or parts < 1):
+        raise InvalidRequest("--parts is a number from 1 on, and needs --distributed.")
+    spread = Spread(parts, settings.shard_count) if distributed else None
     key = asyncio.run(
-        _prepared(settings.owner_database_url or settings.database_url, settings.row_security)
+        _prepared(
+            settings.owner_database_url or settings.database_url, settings.row_security, spread
+        )
     )
     if key is None:
         _tell("An operator's key was made before; `fairway operator-key` makes another.")
@@ -60,7 +71,14 @@ def init(*, database_url: str | None = None) -> None:
     _tell(NEXT)
 
 
-async def _prepared(dsn: str, row_security: bool) -> str | None:
+class Spread(NamedTuple):
+    """How a database is distributed."""
+
+    parts: int | None
+    shard_count: int
+
+
+async def _prepared(dsn: str, row_security: bool, spread: Spread | None) -> str | None:
     """The first operator's key, or None where there is one already."""
     from fairway.store.connections.hosts import connect_for_once
     from fairway.store.registry import tenants
@@ -70,6 +88,8 @@ async def _prepared(dsn: str, row_security: bool) -> str | None:
     _tell(f"Schema: {f'{len(applied)} migrations applied' if applied else 'up to date'}.")
     connection = await connect_for_once(dsn, "fairway-init")
     try:
+        if spread is not None:
+            await _distributed(connection, spread)
         async with connection.transaction():
             await tenants.lock_operators(connection)
             if await tenants.list_keys(connection, "", 1, "operator", None):
@@ -77,6 +97,23 @@ async def _prepared(dsn: str, row_security: bool) -> str | None:
             return await _added(connection, "init", "fairway init")
     finally:
         await connection.close()
+
+
+async def _distributed(connection: Any, spread: Spread) -> None:
+    import secrets
+
+    from fairway.store.connections.placement import placement_of
+    from fairway.store.registry import tenants
+    from fairway.store.schema.distribution import distribute
+
+    done = await distribute(connection, _tell, spread.parts)
+    await tenants.found_cluster(connection, spread.shard_count, secrets.token_urlsafe(32))
+    placement = await placement_of(connection)
+    shards = [len(group) for group in placement.groups] if placement else []
+    _tell(
+        f"Distributed: {sum(shards)} shards in {len(shards)} parts (of {min(shards, default=0)} to"
+        f" {max(shards, default=0)}) over {done.nodes} data nodes."
+    )
 
 
 async def _added(connection: Any, command: str, name: str) -> str:

@@ -47,7 +47,8 @@ class RollUp:
         if new:
             async with self._database.background() as connection:
                 await usage.begin_billing(connection, new)
-                await usage.try_again(connection, new)
+                for some in self._database.batches_of(new):
+                    await usage.try_again(connection, some)
             self._begun.update(new)
         busy = await busy_shards(self._database, "with_usage", shards)
         done = [await self._drain_all(some) for some in self._database.batches_of(busy)]

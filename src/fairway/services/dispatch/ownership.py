@@ -96,6 +96,7 @@ class Ownership:
         self._letting_go: dict[ShardId, Term] = {}  # shard → term
         self._written: set[ShardId] = set()  # of those, whole on disk
         self.owners: dict[ShardId, Owner] = {}
+        self._last_read: dict[ShardId, ShardRow] = {}
         self._overlong_terms = OverlongTerms()
         self._unowned = UnownedShards()
         self._spreading = Spreading(server_name)
@@ -143,7 +144,7 @@ class Ownership:
             await self._renew(connection, asked_us)
             servers = await self._beat(connection)
             await self._release(connection)
-            rows = await store.read_shards(connection)
+            rows = self._known(await store.read_shards(connection))
             self._know(rows)
             if not self._settings.owns_shards:
                 await self._stand_in(connection)
@@ -151,7 +152,7 @@ class Ownership:
                 wanted, give = await self._share(connection, servers, rows, asked_us)
                 rest_seconds = min(rest_seconds, LOCKED_SECONDS) if wanted else rest_seconds
             if self._dispatcher.terms().keys() != {row.shard for row in rows if self._is_ours(row)}:
-                self._know(await store.read_shards(connection))
+                self._know(self._known(await store.read_shards(connection)))
         if give and self._giving is None:
             self._giving = asyncio.create_task(self._hand_over(set(give)), name="hand over")
             self._giving.add_done_callback(self._gave)
@@ -264,6 +265,12 @@ class Ownership:
         if not self.is_resigned:
             until_us = asked_us + round(self._settings.term_seconds * TRUST_PART * 1e6)
             self._dispatcher.letting_go().trust(until_us, shards)
+
+    def _known(self, rows: list[ShardRow]) -> list[ShardRow]:
+        """With what was last read of shards on a node that is away: nobody can take them, and they
+        count as before."""
+        self._last_read |= {row.shard: row for row in rows}
+        return rows if len(rows) == len(self._last_read) else [*self._last_read.values()]
 
     def _know(self, rows: Collection[ShardRow]) -> None:
         """Who owns what, and how many there are. Workers hear at once of an owner new to them.

@@ -7,19 +7,18 @@ and all windows together, stay within their bounds whatever a job weighs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from fairway.core.backlog.reading import Budget
 from fairway.core.backlog.streams import Stream, StreamKey
-from fairway.core.ids import ShardId
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.bad_rows import Aside, each_apart
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import backlog as store
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.connections.error_classes import reason_of
 
 log = logger("refiller")
@@ -64,21 +63,35 @@ class Refiller:
         if not reads:
             return IDLE_SECONDS
         budget = windows.budget_of(reads)
-        left: dict[tuple[ShardId | None, bool], list[Wish]] = defaultdict(list)
+        left: dict[tuple[int | None, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
-            alone = wish[0].shard if self._database.by_shard else None
-            left[alone, wish[0].heavy].append(wish)
+            left[self._database.together(wish[0].shard), wish[0].heavy].append(wish)
         undone = {stream.key: stream for stream, _ in reads}
         try:
-            for group in left.values():
-                read = partial(self._read, budget, undone)
-                await each_apart(group, read, partial(self._set_aside, undone, now_us))
+            await self._read_all(left.values(), partial(self._read, budget, undone), undone, now_us)
         finally:  # what was begun and not read is asked for again
             for stream in undone.values():
                 windows.fail_read(stream)
         if len(begun) == STREAMS_PER_READ:
             await pause(REST_SECONDS)
         return 0.0
+
+    async def _read_all(
+        self,
+        groups: Iterable[list[Wish]],
+        read: Callable[[Sequence[Wish]], Awaitable[None]],
+        undone: Streams,
+        now_us: int,
+    ) -> None:
+        """A store that is away, perhaps one node of several, is raised when all had their turn."""
+        away: Exception | None = None
+        for group in groups:
+            try:
+                await each_apart(group, read, partial(self._set_aside, undone, now_us))
+            except DISCONNECTED as error:
+                away = error
+        if away is not None:
+            raise away
 
     def _set_aside(self, undone: Streams, now_us: int, wish: Wish, error: Exception) -> None:
         """A job of this stream cannot be read: those of the same stream wait, and nobody else."""

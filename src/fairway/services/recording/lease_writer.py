@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.group_commit import GroupCommit, ShardCommits, together_of
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.refused_outcomes import lease_refusal
 from fairway.services.recording.row_writer import RowRefused, RowWriter
@@ -40,7 +40,7 @@ class LeaseWriter:
         self._store_clock = store_clock
         self._watchers = watchers
         self._lazy_us = lazy_after_ms * 1000
-        self._is_by_shard = database.by_shard
+        self._together = together_of(database)
         self._writer = RowWriter(database, dispatcher.terms())
         self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
 
@@ -53,7 +53,7 @@ class LeaseWriter:
                 linger_seconds=0.001,
             )
 
-        self._at_once = ShardCommits(at_once, _shard_of, by_shard=database.by_shard)
+        self._at_once = ShardCommits(at_once, _shard_of, self._together)
 
     def write(self, leases: list[Lease]) -> None:
         """Their workers hear of them once they are on disk."""
@@ -117,11 +117,11 @@ class LeaseWriter:
 
     def _groups(self, leases: Sequence[Lease]) -> Iterable[Sequence[Lease]]:
         """What one statement may carry."""
-        if not self._is_by_shard:
+        if self._together is None:
             return [leases]
-        groups: dict[ShardId, list[Lease]] = {}
+        groups: dict[int | None, list[Lease]] = {}
         for lease in leases:
-            groups.setdefault(lease.shard, []).append(lease)
+            groups.setdefault(self._together(lease.shard), []).append(lease)
         return groups.values()
 
     def _row(self, lease: Lease) -> store.LeaseRow:

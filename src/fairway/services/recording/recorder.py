@@ -22,7 +22,7 @@ from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.group_commit import GroupCommit, ShardCommits, together_of
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
@@ -81,7 +81,7 @@ class Recorder:
         self._store_clock = store_clock
         self._instruments = instruments
         self._metrics = instruments.metrics
-        self._by_shard = database.by_shard
+        self._together = together_of(database)
         self._inline_bytes_max = bounds.inline_bytes_max
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
@@ -127,11 +127,11 @@ class Recorder:
                 linger_seconds=0.002,
             )
 
-        by_shard = self._by_shard
-        self._parents = ShardCommits(parents, _shard_of_end, by_shard=by_shard)
-        self._large_parents = ShardCommits(parents, _shard_of_end, by_shard=by_shard)
-        self._successes = ShardCommits(successes, _shard_of_end, by_shard=by_shard)
-        self._settlements = ShardCommits(settlements, _shard_of_end, by_shard=by_shard)
+        together = self._together
+        self._parents = ShardCommits(parents, _shard_of_end, together)
+        self._large_parents = ShardCommits(parents, _shard_of_end, together)
+        self._successes = ShardCommits(successes, _shard_of_end, together)
+        self._settlements = ShardCommits(settlements, _shard_of_end, together)
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""

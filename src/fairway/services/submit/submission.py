@@ -99,7 +99,7 @@ class Submissions:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
         # by weight, and by the shard where a commit must be of one; None: of any
-        self._groups: dict[tuple[ShardId | None, bool], GroupCommit[Submission]] = {}
+        self._groups: dict[tuple[ShardId | None, int | None, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
         self.ids, self._on_scheduled, self._hints, self._on_replaced, self._on_events = ports
         self._unique = UniqueIntake(dispatcher)
@@ -176,8 +176,9 @@ class Submissions:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
             one = self._special(one, wanted, tenant)
-        alone = shard if self._database.by_shard or one.unique else None
-        self._group(alone, is_heavy(len(jobs), one.payload_bytes)).add(one)
+        alone = shard if one.unique else None
+        together = self._database.together(shard)
+        self._group(alone, together, is_heavy(len(jobs), one.payload_bytes)).add(one)
         self._waiters.add(verdicts)
         return await verdicts
 
@@ -216,11 +217,13 @@ class Submissions:
         for group in list(self._groups.values()):
             await group.drain()
 
-    def _group(self, shard: ShardId | None, heavy: bool) -> GroupCommit[Submission]:
+    def _group(
+        self, shard: ShardId | None, together: int | None, heavy: bool
+    ) -> GroupCommit[Submission]:
         """A batch of thousands takes a while: who sends one job does not stand behind it."""
-        group = self._groups.get((shard, heavy))
+        group = self._groups.get((shard, together, heavy))
         if group is None:
-            group = self._groups[shard, heavy] = GroupCommit(
+            group = self._groups[shard, together, heavy] = GroupCommit(
                 "submissions",
                 lambda items: self._flush(shard, items),
                 instruments=self._instruments,

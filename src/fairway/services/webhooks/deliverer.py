@@ -83,7 +83,7 @@ class Deliverer:
         self._commits: ShardCommits[Done] = ShardCommits(
             lambda: GroupCommit("webhook calls", self._flush, instruments=instruments),
             lambda done: done.shard,
-            by_shard=True,
+            lambda shard: shard,
         )
 
     async def run_once(self, now_us: int) -> float:

@@ -17,6 +17,7 @@ import asyncpg
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.server_processes import WHOLE, PoolSizes
+from fairway.store.connections import placement
 from fairway.store.connections.connection_cache import (
     ConnectionCache,
     Deadline,
@@ -25,8 +26,17 @@ from fairway.store.connections.connection_cache import (
     Use,
 )
 from fairway.store.connections.hosts import Hosts
+from fairway.store.connections.known_types import TypedConnection, placed_by
+from fairway.store.connections.placement import Placement
 from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
 from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
+from fairway.store.connections.session_limits import (
+    GONE_CLIENTS,
+    LEADER_LIMITS,
+    LEADER_LOCKS,
+    SHORT_LOCKS,
+    TIME_LIMITS,
+)
 from fairway.store.connections.slow_calls import (
     SlowCalls,
     WatchedConnection,
@@ -60,30 +70,6 @@ PINNED_PLANS = {
 #: were planned is not read from end to end when it is full.
 BACKGROUND_PLANS = {"jit": "off", "enable_seqscan": "off"}
 
-#: What every connection obeys: no statement or transaction may hold the horizon for long, and a
-#: server that froze inside a transaction holds up those who take over for no longer than a term.
-TIME_LIMITS = {
-    "statement_timeout": "30s",
-    "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "3s",
-}
-
-#: A lock that is not free by then is somebody's for long: the caller hears it while it still waits.
-SHORT_LOCKS = {"lock_timeout": "2s"}
-
-#: Terms are renewed behind whatever the leader's connection waits for.
-LEADER_LOCKS = {"lock_timeout": "500ms"}
-
-#: How the server finds out that we are gone: a statement that nobody waits for any more ends, and
-#: what a vanished machine held is free again. Over a Unix socket the `tcp_` ones do nothing.
-GONE_CLIENTS = {
-    "client_connection_check_interval": "1s",
-    "tcp_keepalives_idle": "5",
-    "tcp_keepalives_interval": "2",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-}
-
 OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
 PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
 UPKEEP_COMMAND_SECONDS = 40.0
@@ -110,8 +96,10 @@ class Database:
         slow_calls: SlowCalls,
         has_roles: bool,
         by_shard: bool,
+        placed: Placement | None = None,
     ) -> None:
-        self.by_shard = by_shard  # distributed: no statement may name two shards
+        self.by_shard = by_shard  # no statement may name two shards
+        self.placement = placed  # of a distributed store; None: it is one PostgreSQL
         self.dsn = hosts.dsn
         self.hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
@@ -140,20 +128,22 @@ class Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
         await hosts.look_at_all()
+        placed = await placement.read_placement(hosts)
         as_server = {"role": SERVER} if row_security else {}
         as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
-        pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
+        pins = (PINNED_PLANS, BACKGROUND_PLANS)
+        hot_plans, plans = pins if placed is None else (placement.SETTINGS, placement.SETTINGS)
         limits = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS}
-        asked, background = (
-            {**limits, **BACKGROUND_PLANS, **as_tenant},
-            {**BACKGROUND_PLANS, **as_server},
-        )
-        slow = partial(_pool, command_seconds=UPKEEP_COMMAND_SECONDS)
+        asked, background = ({**limits, **plans, **as_tenant}, {**plans, **as_server})
+        pinned = {**SHORT_LOCKS, **hot_plans, **as_server}
+        usual = partial(_pool, kind=placed_by(WatchedConnection, placed))
+        watched = placed_by(watched_by(slow_calls), placed)
+        slow = partial(usual, command_seconds=UPKEEP_COMMAND_SECONDS)
         pools = (
-            await _pool(hosts, "fairway-hot", sizes.hot, pinned, slow_calls=slow_calls),
-            await _pool(hosts, "fairway-people", sizes.people, asked),
+            await usual(hosts, "fairway-hot", sizes.hot, pinned, kind=watched),
+            await usual(hosts, "fairway-people", sizes.people, asked),
             await slow(hosts, "fairway-background", sizes.background, background),
-            await slow(owners, "fairway-upkeep", sizes.upkeep, BACKGROUND_PLANS),
+            await slow(owners, "fairway-upkeep", sizes.upkeep, plans),
         )
         return cls(
             hosts,
@@ -162,6 +152,7 @@ class Database:
             slow_calls=slow_calls,
             has_roles=row_security,
             by_shard=by_shard,
+            placed=placed,
         )
 
     def hot(self, seconds: float = OWNER_SECONDS) -> Use:
@@ -207,12 +198,20 @@ class Database:
         """For changes of tables: partitions and statistics, as their owner."""
         return self._upkeep.use(None)
 
-    def batches_of(self, shards: Iterable[ShardId]) -> list[list[ShardId]]:
-        """Shards that one statement may name: all of them, or on a distributed store each alone."""
-        wanted = list(shards)
+    def together(self, shard: ShardId) -> int | None:
+        """What is the same for shards that one statement may name; None: it may name all."""
         if self.by_shard:
-            return [[shard] for shard in wanted]
-        return [wanted] if wanted else []
+            return shard
+        if self.placement is None:
+            return None
+        return self.placement.group_of.get(shard, -1 - shard)
+
+    def batches_of(self, shards: Iterable[ShardId]) -> list[list[ShardId]]:
+        """Shards that one statement may name: all, or on a distributed store a group of them."""
+        groups: dict[int | None, list[ShardId]] = {}
+        for shard in shards:
+            groups.setdefault(self.together(shard), []).append(shard)
+        return list(groups.values())
 
     @property
     def waiting(self) -> int:
@@ -224,10 +223,12 @@ class Database:
     ) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""
         connection = await self.hosts.connect(
+            connection_class=placed_by(TypedConnection, self.placement),
             server_settings={
                 "application_name": name,
                 **GONE_CLIENTS,
                 **(TIME_LIMITS | LEADER_LOCKS),
+                **({} if self.placement is None else placement.SETTINGS | LEADER_LIMITS),
                 **({"role": SERVER} if self.has_roles else {}),
             },
             timeout=seconds,
@@ -276,7 +277,7 @@ async def _pool(
     size: int,
     settings: dict[str, str],
     *,
-    slow_calls: SlowCalls | None = None,
+    kind: type[WatchedConnection],
     command_seconds: float | None = None,
 ) -> Any:
     async def connect(first: str, **options: Any) -> Connection:
@@ -285,7 +286,7 @@ async def _pool(
     return await asyncpg.create_pool(
         hosts.dsn,
         connect=connect,
-        connection_class=WatchedConnection if slow_calls is None else watched_by(slow_calls),
+        connection_class=kind,
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
@@ -316,7 +317,7 @@ async def _leave_clean(connection: Connection) -> None:
 
 
 async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:
-    began = now()
+    began, statement = now(), statement.at(connection)
     try:
         rows: list[Record] = await connection.fetch(statement.text, *statement.bind(**values))
         return rows
@@ -325,7 +326,7 @@ async def fetch(connection: Connection, statement: Statement, **values: Any) -> 
 
 
 async def fetch_row(connection: Connection, statement: Statement, **values: Any) -> Record | None:
-    began = now()
+    began, statement = now(), statement.at(connection)
     try:
         return await connection.fetchrow(statement.text, *statement.bind(**values))
     finally:
@@ -357,7 +358,7 @@ async def is_found(connection: Connection, statement: Statement, **values: Any) 
 
 async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
     """Run a statement that returns no rows; answers how many rows it touched."""
-    began = now()
+    began, statement = now(), statement.at(connection)
     try:
         tag: str = await connection.execute(statement.text, *statement.bind(**values))
         return int(tag.rsplit(" ", 1)[-1])

@@ -32,9 +32,18 @@ _ABOUT_ROWS = frozenset(
 )
 
 
+def is_node_away(error: Exception) -> bool:
+    """Whether a distributed store could not reach one of its nodes."""
+    if isinstance(error, asyncpg.PostgresConnectionError):
+        return True
+    return isinstance(error, asyncpg.InternalServerError) and "connection" in str(error)
+
+
 def is_about_rows(error: Exception) -> bool:
     """Whether these rows, sent again as they are, would be refused again."""
     if isinstance(error, asyncpg.PostgresError):
+        if is_node_away(error):
+            return False
         return (error.sqlstate or "")[:2] in _ABOUT_ROWS
     return not isinstance(error, DISCONNECTED)  # else raised here, while the rows were packed
 

@@ -11,14 +11,19 @@ mean something else in the next one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
+
+from fairway.store.connections.placement import Placement
 
 #: Numbers below it are given by hand in PostgreSQL's source (`FirstGenbkiObjectId`).
 MADE_NUMBERS_MIN = 10_000
 
 _told: dict[int, list[Any]] = {}  # by a type's number: it, and what it consists of
+
+
+Kind = TypeVar("Kind", bound="TypedConnection")
 
 
 class Remembered(NamedTuple):
@@ -29,6 +34,8 @@ class Remembered(NamedTuple):
 
 
 class TypedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver ships no types
+    placement: Placement | None = None  # where shards lie on a distributed store
+
     async def _introspect_types(
         self, typeoids: Iterable[int], timeout: float | None
     ) -> tuple[list[Any], Any]:
@@ -43,3 +50,10 @@ class TypedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver s
                 rows, statement = await super()._introspect_types([number], timeout)
                 _told[number] = rows
         return [row for number in numbers for row in _told[number]], statement
+
+
+def placed_by(kind: type[Kind], where: Placement | None) -> type[Kind]:
+    """Connections of one store: the driver makes them, so what they know is in their class."""
+    if where is None:
+        return kind
+    return type(kind.__name__, (kind,), {"placement": where})

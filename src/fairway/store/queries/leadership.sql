@@ -105,12 +105,13 @@ SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
        expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open
 FROM shards ORDER BY shard
 
+-- name: known_servers
+SELECT name FROM servers LIMIT 10000
+
 -- name: count_open
 -- Shards whose owner gives jobs out, as far as it is known: an owner of the build before does not tell.
 SELECT count(*) FROM shards
-WHERE expires_at >= now()
-  AND (opened_term = term OR shard = ANY(:here::int[])
-       OR NOT EXISTS (SELECT FROM servers WHERE servers.name = shards.owner))
+WHERE expires_at >= now() AND (opened_term = term OR shard = ANY(:here::int[]) OR owner <> ALL(:known::text[]))
 
 -- name: release_shards
 -- A clean stop hands over at once, and whoever waits for a shard hears of it. With every lease written down,
@@ -154,3 +155,6 @@ SELECT shard, expires_at FROM shards WHERE expires_at > now() + :far_time::inter
 
 -- name: database_now
 SELECT clock_timestamp() AS now
+
+-- name: tell_owners
+SELECT pg_notify(:channel, '') AS told

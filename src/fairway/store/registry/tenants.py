@@ -55,7 +55,8 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
     row = await fetch_row(connection, _SQL["read_cluster"])
     assert row is not None
     cluster = Cluster(*row)
-    await add_shards(connection, cluster.shards)
+    if getattr(connection, "placement", None) is None:  # else `init` did: a node may be away now
+        await add_shards(connection, cluster.shards)
     return cluster
 
 

@@ -17,6 +17,7 @@ from fairway.core.ids import ShardId, TenantId
 from fairway.core.retention import CARRY_ROWS_MAX, Load
 from fairway.store.connections.database import Connection
 from fairway.store.schema.partitions import CARRYING, briefly
+from fairway.store.schema.sizes import relation_bytes
 
 #: Few rows of a table that may be huge: whatever the statistics say, by its indexes.
 _BY_INDEX = (
@@ -37,10 +38,8 @@ class Late(NamedTuple):
 
 
 async def page_count(connection: Connection, table: str) -> int:
-    count: int = await connection.fetchval(
-        "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::int", table
-    )
-    return count
+    page_bytes = await connection.fetchval("SELECT current_setting('block_size')::int")
+    return await relation_bytes(connection, table) // int(page_bytes)
 
 
 async def weigh_waiting(connection: Connection, table: str) -> Load:
@@ -161,7 +160,11 @@ async def sweep_carried(connection: Connection, keep_since: datetime, limit: int
     The row is asked again for its end: one that is replayed meanwhile stays.
     """
     tag: str = await connection.execute(
-        "DELETE FROM jobs_carried WHERE ctid = ANY(ARRAY("
+        "DELETE FROM jobs_carried WHERE (shard, tenant, id) IN ("
+        "SELECT shard, tenant, id FROM jobs_carried WHERE finished_at < $1 LIMIT $2)"
+        " AND finished_at < $1"
+        if getattr(connection, "placement", None) is not None
+        else "DELETE FROM jobs_carried WHERE ctid = ANY(ARRAY("
         "SELECT ctid FROM jobs_carried WHERE finished_at < $1 LIMIT $2)) AND finished_at < $1",
         keep_since,
         limit,

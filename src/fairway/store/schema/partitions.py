@@ -18,6 +18,7 @@ import asyncpg
 from fairway.core.ids import lowest_id_at
 from fairway.core.unix_time import to_unix_ms
 from fairway.store.connections.database import Connection
+from fairway.store.schema.sizes import relation_bytes
 
 SPAN = timedelta(days=1)
 AHEAD = 3  # partitions kept ready: a server that is down for two days still finds its place
@@ -170,15 +171,14 @@ async def _drop_left_rules(connection: Connection) -> None:
 async def _count_strays(connection: Connection, partition: Partition) -> int:
     """Jobs of a partition that is not there; counted so far and no further, without a lock."""
     count: int = await connection.fetchval(
-        "SELECT count(*) FROM (SELECT FROM jobs_carried"
+        "SELECT count(*) FROM (SELECT id FROM jobs_carried"
         f" WHERE {_range_of(partition)} LIMIT {STRAYS_MAX + 1}) AS strays"
     )
     return count
 
 
 async def _carried_bytes(connection: Connection) -> int:
-    size: int = await connection.fetchval("SELECT pg_relation_size('jobs_carried')")
-    return size
+    return await relation_bytes(connection, "jobs_carried")
 
 
 def _creation(partition: Partition) -> str:

@@ -1,0 +1,84 @@
+"""Ends of runs on a distributed store: the rows, then what is booked and noted, in one transaction.
+
+All of it is of shards that lie together, so the transaction is a matter of one node. It answers
+what the one statement of plain PostgreSQL would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairway.store import arrays
+from fairway.store.connections.database import Connection, Record, execute, fetch
+from fairway.store.sql import Statement, load
+
+_SQL = load("distributed/bookings.sql")
+
+
+def is_in_steps(connection: Connection) -> bool:
+    return getattr(connection, "placement", None) is not None
+
+
+async def end_in_steps(
+    connection: Connection, statement: Statement, values: Mapping[str, Any], *, starts: bool = False
+) -> list[Record]:
+    """The rows that were ended; with `starts` their children are there, too."""
+    async with connection.transaction():
+        ended = await fetch(connection, statement, **values)
+        if not ended:
+            return ended
+        await _book(connection, ended)
+        if heard := [row for row in ended if row["events"] is not None]:
+            await _note(connection, heard)
+        if starts:
+            parents = [row["id"] for row in ended]
+            await execute(connection, _SQL["start_children"], ended=parents, **values)
+    return ended
+
+
+async def _book(connection: Connection, ended: Sequence[Record]) -> None:
+    by_shard: dict[int, list[Record]] = {}
+    for row in ended:
+        by_shard.setdefault(row["shard"], []).append(row)
+    groups = list(by_shard.values())
+
+    def texts(column: str) -> list[str | None]:
+        return [_array([row[column] for row in some]) for some in groups]
+
+    of_successes: list[str | None] = [None] * len(groups)
+    is_plain = "is_end" not in ended[0]
+    await execute(
+        connection,
+        _SQL["book_ends"],
+        shards=list(by_shard),
+        tenants=texts("tenant"),
+        pools=texts("pool"),
+        types=texts("type"),
+        billed=texts("billed_us"),
+        unbilled=of_successes if is_plain else texts("unbilled_us"),
+        ends=of_successes if is_plain else texts("is_end"),
+        attempts=of_successes if is_plain else texts("is_attempt"),
+        ended=of_successes if is_plain else texts("ended_at"),
+    )
+
+
+def _array(values: Sequence[Any]) -> str:
+    return "{" + ",".join("NULL" if one is None else f'"{one}"' for one in values) + "}"
+
+
+async def _note(connection: Connection, heard: Sequence[Record]) -> None:
+    rows = [
+        (
+            row["shard"],
+            row["tenant"],
+            row["id"],
+            row["type"],
+            row["attempts"],
+            row["pool"],
+            row["billed_us"],
+        )
+        for row in heard
+    ]
+    names = ("shards", "tenants", "ids", "types", "attempts", "pools", "rans_us")
+    await execute(connection, _SQL["note_ends"], **arrays.columns(rows, *names))

@@ -1,0 +1,144 @@
+"""The store over several nodes: the texts that are turned, and on a cluster how they are run.
+
+With FAIRWAY_TEST_CITUS_URL, the address of an empty database of a Citus coordinator with nodes, the
+second half founds and distributes it and runs the way of a job on it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
+from fairway.core.job import QueuedJob
+from fairway.core.run.lease import next_epoch
+from fairway.store import leadership, outcomes, submissions
+from fairway.store.connections.database import Database
+from fairway.store.connections.hosts import connect_for_once
+from fairway.store.connections.placement import placed
+from fairway.store.registry.tenants import found_cluster
+from fairway.store.schema import partitions
+from fairway.store.schema.distribution import BY_SHARD, distribute
+from fairway.store.schema.migrate import migrate_at, silent
+from fairway.store.sql import load, routed
+
+URL = os.environ.get("FAIRWAY_TEST_CITUS_URL", "")
+on_a_cluster = pytest.mark.skipif(not URL, reason="needs a Citus cluster")
+
+OTHERS = resources.files("fairway.store").joinpath("queries", "distributed")
+ONLY_THERE = {"removals.sql", "bookings.sql"}
+
+
+def test_a_key_that_is_compared_as_a_whole_names_its_shards() -> None:
+    text = "WHERE (jobs.shard, jobs.id) BETWEEN (done.shard, done.id) AND (done.shard, done.id)"
+    turned = routed(f"{text} AND x = ANY(:owned::int[])")
+    assert turned.startswith(
+        "WHERE jobs.shard = ANY(:owned::int[]) AND jobs.shard = done.shard AND jobs.id = done.id"
+    )
+
+
+def test_one_shard_is_a_constant() -> None:
+    text = "(f.shard, f.id) BETWEEN (:shard, a.id) AND (:shard, a.id)"
+    assert routed(text) == "f.shard = :shard AND f.id = a.id"
+
+
+def test_what_depends_on_the_moment_stands_aside() -> None:
+    assert routed("CASE WHEN a >= 3 THEN now() END") == "(SELECT now() WHERE a >= 3)"
+    assert "coalesce" not in routed("coalesce(a.b, now())")
+    assert routed("ON CONFLICT DO UPDATE SET updated_at = now()").endswith("excluded.updated_at")
+
+
+def test_what_is_not_recognised_stays_as_it_is() -> None:
+    text = "SELECT id FROM jobs WHERE shard = :shard AND tenant = :tenant"
+    assert routed(text) == text
+
+
+def test_other_texts_are_of_statements_that_there_are() -> None:
+    for file in OTHERS.iterdir():
+        if file.name not in ONLY_THERE:
+            names = {
+                line[9:] for line in file.read_text("utf-8").split("\n") if "-- name: " in line
+            }
+            assert names <= set(load(file.name)), file.name
+
+
+def test_shards_that_lie_together_are_a_group() -> None:
+    found = placed([(7, ShardId(0)), (7, ShardId(2)), (9, ShardId(1))])
+    assert found.groups == [[0, 2], [1]]
+    assert found.group_of[ShardId(2)] == found.group_of[ShardId(0)] != found.group_of[ShardId(1)]
+
+
+# -- on a cluster --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Database]:
+    await migrate_at(URL, roles=False)
+    connection = await connect_for_once(URL, "fairway-test")
+    try:
+        await distribute(connection, silent)
+        again = await distribute(connection, silent)
+        assert again.tables == []
+        await found_cluster(connection, 64, "secret")
+    finally:
+        await connection.close()
+    database = await Database.open(URL, row_security=False)
+    async with database.upkeep() as owner:
+        await partitions.make_ahead(owner, datetime.now(UTC))
+    yield database
+    database.terminate()
+
+
+@on_a_cluster
+async def test_every_table_by_shard_lies_beside_the_first(cluster: Database) -> None:
+    async with cluster.background() as connection:
+        rows = await connection.fetch(
+            "SELECT logicalrelid::text AS name, colocationid FROM pg_dist_partition"
+        )
+    where = {row["name"]: row["colocationid"] for row in rows}
+    assert {where[table] for table in BY_SHARD} == {where["shards"]}
+
+
+@on_a_cluster
+async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> None:
+    heard: list[Any] = []
+    assert cluster.placement is not None
+    shard = cluster.placement.groups[0][0]
+    async with cluster.hot() as connection:
+        await leadership.claim_shards(connection, "test", "http://127.0.0.1", 30.0)
+        rows = {row.shard: row for row in await leadership.read_shards(connection)}
+        terms = {shard: rows[shard].term}
+        jobs = [_job(shard, number) for number in range(3)]
+        connection.add_log_listener(lambda _, message: heard.append(message))
+        await connection.execute(
+            "SET citus.log_remote_commands = on; SET client_min_messages = log"
+        )
+        await submissions.insert_jobs(connection, shard, jobs)
+        done = [
+            outcomes.Success(
+                job.tenant, JobId(job.id), next_epoch(Epoch(0), rows[shard].term), 5, b"1"
+            )
+            for job in jobs
+        ]
+        assert await outcomes.record_successes(connection, terms, done) == set()
+        await connection.execute("RESET client_min_messages; RESET citus.log_remote_commands")
+        await leadership.release_shards(connection, {one: rows[one].term for one in rows})
+    nodes = {message.detail.split()[2] for message in heard if message.message[:7] == "issuing"}
+    assert len(nodes) == 1
+
+
+def _job(shard: ShardId, number: int) -> QueuedJob:
+    return QueuedJob(
+        _id(shard, number), TenantId(1), PoolId(1), TypeId(1), 5, 0, Epoch(0), 0, 0, None, b"{}"
+    )
+
+
+def _id(shard: ShardId, number: int) -> JobId:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    text = f"{now_ms:012x}7{shard:03x}8{number:015x}"
+    return JobId(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
