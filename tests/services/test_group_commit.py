@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from tests.services.platform_room import until
@@ -294,12 +295,12 @@ async def test_shards_of_one_store_share_their_commits(disk: Disk) -> None:
     assert disk.groups == [[0, 1, 2, 3, 4, 5]]
 
 
-@pytest.mark.parametrize("by_shard", [False, True])
+@pytest.mark.parametrize("together", [None, lambda shard: shard])
 async def test_a_shard_that_is_handed_over_waits_for_its_own_and_for_nothing_that_comes(
-    disk: Disk, by_shard: bool
+    disk: Disk, together: Callable[[ShardId], int] | None
 ) -> None:
     """Under load something always comes for other shards."""
-    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), by_shard=by_shard)
+    groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), together)
     groups.add_many([1])
     groups.add_many([2, 4, 5])
     settling = asyncio.create_task(groups.settle([ShardId(1)]))

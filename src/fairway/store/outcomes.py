@@ -102,16 +102,16 @@ async def record_successes(
         "rans_us": arrays.numbers(rans_us),
         "results": _without_nulls(results),
     }
-    touched = 0
+    touched, by_key = 0, _SQL["record_successes"]
     if is_in_steps(connection):
-        touched = len(await end_in_steps(connection, _SQL["record_successes"], values))
+        touched = len(await end_in_steps(connection, by_key, values))
     elif None not in places:
         in_place = arrays.places(places)
         touched = await fetch_value(
             connection, _SQL["record_successes_in_place"], places=in_place, **values
         )
     if touched < len(done) and not is_in_steps(connection):
-        touched += await fetch_value(connection, _SQL["record_successes"], **values)
+        touched += await fetch_value(connection, by_key, **values)
     if touched == len(done):
         return set()
     expected: dict[str, tuple[State, Epoch]] = {
@@ -142,12 +142,11 @@ async def record_parents(
     rows = [_child(item, job) for item in done for job in item.children.jobs]
     values |= arrays.columns(rows, *_OF_CHILD)
     values["shards"] = shards_of(values["ids"], terms)
-    given = {**guard(terms), "in_flow": in_flow}
+    given, statement = {**guard(terms), "in_flow": in_flow}, _SQL["record_parents"]
     if is_in_steps(connection):
-        both = given | values
-        ended = await end_in_steps(connection, _SQL["record_parents"], both, starts=True)
+        ended = await end_in_steps(connection, statement, given | values, starts=True)
     else:
-        ended = await fetch(connection, _SQL["record_parents"], **given, **values)
+        ended = await fetch(connection, statement, **given, **values)
     if len(ended) == len(done):
         return set()
     expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
@@ -207,10 +206,11 @@ async def settle(
         "are_attempts": [item.is_attempt for item in done],
         "ended_ats": [item.ended_at for item in done],
     }
+    statement = _SQL["settle"]
     if is_in_steps(connection):
-        touched = len(await end_in_steps(connection, _SQL["settle"], values))
+        touched = len(await end_in_steps(connection, statement, values))
     else:
-        touched = await fetch_value(connection, _SQL["settle"], **values)
+        touched = await fetch_value(connection, statement, **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (item.state, item.epoch) for item in done}

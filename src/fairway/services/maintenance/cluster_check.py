@@ -6,16 +6,7 @@ from fairway.services.database_proofs import WITHOUT_ROLES
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.connections.placement import is_distributed
 from fairway.store.postgres.tuning import Finding
-
-_NODES = """
-SELECT nodename || ':' || nodeport AS address, success,
-       result = 'on on on' AS is_durable, result
-FROM run_command_on_workers(
-    $$SELECT concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'),
-                       CASE current_setting('synchronous_commit')
-                       WHEN 'off' THEN 'off' ELSE 'on' END)$$
-)
-"""
+from fairway.store.schema.distribution import node_settings, prepared_transactions_max
 
 
 async def inspect_cluster(dsn: str, *, row_security: bool) -> list[Finding]:
@@ -24,10 +15,8 @@ async def inspect_cluster(dsn: str, *, row_security: bool) -> list[Finding]:
     try:
         if not await is_distributed(connection):
             return []
-        rows = await connection.fetch(_NODES)
-        prepared = await connection.fetchval(
-            "SELECT current_setting('max_prepared_transactions')::int"
-        )
+        rows = await node_settings(connection)
+        prepared = await prepared_transactions_max(connection)
     finally:
         await connection.close()
     found = [

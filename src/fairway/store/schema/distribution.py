@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import asyncpg
 
 from fairway.core.errors import Unavailable
-from fairway.store.connections.database import Connection
+from fairway.store.connections.database import Connection, Record
 from fairway.store.connections.placement import has_citus
 
 #: With their shards; the first decides where, the others lie beside it.
@@ -40,6 +40,8 @@ BY_SHARD = (
     "usage_log",
     "webhooks",
     "webhook_deliveries",
+    "held_jobs",
+    "rate_windows",
 )
 PARTS_PER_NODE = 4  # of the store's own: so a node that joins can be given some
 
@@ -48,6 +50,15 @@ Say: TypeAlias = Callable[[str], None]
 _NODES = """
 SELECT nodename || ':' || nodeport AS address, isactive FROM pg_dist_node
 WHERE noderole = 'primary' AND shouldhaveshards AND groupid <> 0 ORDER BY nodeid
+"""
+_NODE_SETTINGS = """
+SELECT nodename || ':' || nodeport AS address, success,
+       result = 'on on on' AS is_durable, result
+FROM run_command_on_workers(
+    $$SELECT concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'),
+                       CASE current_setting('synchronous_commit')
+                       WHEN 'off' THEN 'off' ELSE 'on' END)$$
+)
 """
 _DISTRIBUTED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'"
 
@@ -136,3 +147,14 @@ async def _distribute(connection: Connection, table: str, parts: int) -> None:
             " command again when that is mended.",
             code="NOT_DISTRIBUTED",
         ) from error
+
+
+async def node_settings(connection: Connection) -> list[Record]:
+    """Of each data node, whether it answers and keeps what it has committed."""
+    rows: list[Record] = await connection.fetch(_NODE_SETTINGS)
+    return rows
+
+
+async def prepared_transactions_max(connection: Connection) -> int:
+    text: str = await connection.fetchval("SHOW max_prepared_transactions")
+    return int(text)
