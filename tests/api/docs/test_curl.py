@@ -27,6 +27,7 @@ OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 
 OF_WHAT_IS_NOT_THERE = {
     "getDeadLetter", "replayDeadLetter", "discardDeadLetter", "getBulkAction",
     "abortBulkAction", "liftQuarantine", "dropPrice",
+    "listRegions", "getHome", "setHome", "failOverRegion", "failBackRegion",  # there is one region
 }  # fmt: skip
 
 

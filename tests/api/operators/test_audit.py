@@ -18,7 +18,12 @@ from fairway.services.workers.worker_list import life_of
 from fairway.store.restraints import impose_quarantine
 
 #: What would change the house that all tests here share; its line is seen elsewhere.
-AUDITED_ELSEWHERE = {"POST /v1/shards/split"}  # test_shards.py
+AUDITED_ELSEWHERE = {
+    "POST /v1/shards/split",  # test_shards.py
+    "PUT /v1/tenants/{name}/home",  # test_two_regions.py, and so the next two
+    "POST /v1/regions/{name}/failover",
+    "POST /v1/regions/{name}/failback",
+}
 #: What operators and tenants may do that leaves no line, and why.
 NOT_AUDITED = {
     "POST /v1/jobs": "hands in work",

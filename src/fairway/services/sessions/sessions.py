@@ -52,6 +52,10 @@ class Lease(Struct, eq=False, gc=False):
     def shard(self) -> ShardId:
         return shard_of(self.job.id)
 
+    def is_of(self, session: Session, epoch: Epoch) -> bool:
+        """Whether this run was given to that worker."""
+        return self.epoch == epoch and self.session.key == session.key
+
 
 class Place(Protocol):
     """Where the calls of a session stand while they are held open (`held_calls.py`)."""

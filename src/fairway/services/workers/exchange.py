@@ -341,8 +341,9 @@ class Exchange:
                 session.acknowledge([report.n])
                 return False
             is_over = standing_of(stored, report.epoch, report.token, term) is LeaseStanding.OVER
-            granted = self._dispatcher.lease_on(report.job) or report  # found again meanwhile
-            if not (is_over or granted.epoch != report.epoch or self._is_aside(report.job)):
+            lease = self._dispatcher.lease_on(report.job)  # its own: it was found again meanwhile
+            is_granted_anew = lease is not None and not lease.is_of(session, report.epoch)
+            if not (is_over or is_granted_anew or self._is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
         session.refuse([report.n])
         self._metrics.fenced.inc()
