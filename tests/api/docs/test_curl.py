@@ -75,6 +75,8 @@ def test_every_curl_example_runs(operation: Endpoint, shell: dict[str, str]) -> 
     )
     if operation.name in ("followEvents", "followOverview"):  # they have no end of their own
         command = command.replace("curl ", "curl -m 1 ", 1) + " || test $? = 28"
+    if operation.name == "splitShards":  # they never become fewer, and this house is shared
+        command = command.replace('{"to":64}', '{"to":1}')
     ran = subprocess.run(
         ["bash", "-euc", command], env=shell, capture_output=True, text=True, timeout=20, check=True
     )
