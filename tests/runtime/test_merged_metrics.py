@@ -23,6 +23,7 @@ from fairway.core.insight.merged_metrics import (
     restricted,
 )
 from fairway.runtime.telemetry import Metrics
+from fairway.services.regions.region_metrics import RegionMetrics
 
 #: What one process saw: jobs accepted, refused by code, times of pick-up, queued and the oldest.
 SEEN = st.tuples(
@@ -91,6 +92,7 @@ def test_one_text_stays_as_it_is() -> None:
 
 def test_of_every_gauge_it_is_said_how_processes_are_joined() -> None:
     metrics = Metrics()
+    RegionMetrics(metrics.registry)
     gauges = {
         family.name
         for registry in metrics.registries

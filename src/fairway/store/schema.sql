@@ -187,7 +187,7 @@ CREATE TABLE rate_windows (
     windows      bytea       NOT NULL
 );
 
--- The same by shard, as servers of the build before 0046 write it; read when a shard of theirs is taken over.
+-- The same by shard, as servers of the build before 0045 write it; read when a shard of theirs is taken over.
 CREATE TABLE sessions (
     shard        int         NOT NULL,
     session      uuid        NOT NULL,

@@ -62,6 +62,7 @@ async def test_upkeep_waits_for_the_second_host(
 async def test_whoever_tries_again_reaches_the_next_host(half_gone: str) -> None:
     database = await Database.open(half_gone)
     try:
+        database.hosts.dsn = half_gone  # as if that host had gone just now
         with pytest.raises(TimeoutError):
             await database.dedicated(seconds=SHORT_SECONDS)
         leader = await database.dedicated()
