@@ -54,6 +54,8 @@ def test_a_list_of_regions_is_read_as_it_is_written() -> None:
         ("eu", "eu=http://a;eu=http://b", SECRET),
         ("asia", TWO, SECRET),
         ("eu", TWO, "short"),
+        ("eu", TWO, f"{SECRET}\n"),
+        ("eu", TWO, "gleiches Geheimnis für alle"),
         ("", TWO, SECRET),
         ("r1", ";".join(f"r{n}=http://a:{n}" for n in range(1, REGIONS_MAX + 2)), SECRET),
     ],
