@@ -25,6 +25,7 @@ from fairway.api.relay import KEPT, NOT_PASSED_ON
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.ids import JobId, TenantId, parse_job_id
 from fairway.runtime.plain_http import Reply, head_lines
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import (
     REGION_SECRET,
@@ -39,6 +40,8 @@ from fairway.services.registry.principal import Principal
 #: Of the region that passes a request on: whoever gets it answers by itself.
 FROM_REGION = b"x-fairway-region"
 CALL_SECONDS_MAX = 62.0  # one that is held by `Prefer: wait` as well
+CALLS_MAX = 800  # that are passed on at a time
+OWNER_CALLS_MAX = 100  # of one tenant's: any of them may be held
 SUBMISSIONS = frozenset({"POST /v1/jobs", "POST /v1/jobs/batch"})
 JOB_READS = frozenset({"GET /v1/jobs/{id}", "HEAD /v1/jobs/{id}"})
 #: They stay open, or are larger than a server holds.
@@ -67,6 +70,13 @@ class RegionGate:
     def __init__(self, platform: Platform, regions: Regions) -> None:
         self._platform = platform
         self._regions = regions
+        # More than a home takes from one address would look as if it were away, to everybody.
+        self._slots = OwnerSlots(
+            "calls to another region are being passed on for you",
+            per_owner=OWNER_CALLS_MAX,
+            in_all=CALLS_MAX,
+            wait_seconds=1.0,
+        )
 
     # -- hot paths ---------------------------------------------------------------------------
 
@@ -156,7 +166,8 @@ class RegionGate:
                 self._lines(scope),
                 may_repeat=is_read,
             )
-            return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
+            async with self._slots.held((region, scope[CALLER].holder)):
+                return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
         except RegionAway:
             is_directory = region == self._regions.homes.directory_region
             is_staff = scope[CALLER].tenant is None
