@@ -109,7 +109,13 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
             one = await far.post("/v1/jobs", json={"type": worker.type})
             assert one.status_code == 202, one.text
             held.append(one.json()["id"])
-            assert (await far.get(f"/v1/jobs/{held[7]}")).json()["state"] == "queued"
+            seen = await far.get(f"/v1/jobs/{held[7]}")
+            assert seen.json()["state"] == "queued"
+            began = asyncio.get_running_loop().time()
+            again = {"prefer": "wait=1", "if-none-match": seen.headers["etag"]}
+            same = await far.get(f"/v1/jobs/{held[7]}", headers=again)
+            assert same.status_code == 304
+            assert asyncio.get_running_loop().time() - began > 0.9, "who asks to wait waits"
             assert (await far.get("/v1/schedules")).json()["code"] == "HOME_UNREACHABLE"
             await regions.start("eu")
             async with regions.caller("eu", worker_key) as client:
