@@ -22,7 +22,7 @@ from fairway.core.errors import (
     Refused,
     Unavailable,
 )
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -52,6 +52,7 @@ class PassedJobs(msgspec.Struct, array_like=True):
     first: JobId  # the id of its first job; the others follow, unless they have their own
     whole: WholeKey | None
     jobs: Sequence[NewJob]
+    pools: dict[PoolId, str] | None = None  # to another region: numbers are each store's own
 
 
 class PassedReply(msgspec.Struct, array_like=True):

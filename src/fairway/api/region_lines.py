@@ -77,7 +77,9 @@ class RegionLines:
         platform, counter = self._platform, self._regions.metrics.passed_on
         shard = platform.tenant_shards.of(tenant.id)
         first = platform.submissions.ids.make(shard, len(wanted))[0]
-        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
+        names = platform.directory.pools.by_number
+        pools = {number: names[number].name for number in {new.pool for new in wanted}}
+        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted, pools)
         told = await self._ask(home, call)
         if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
             told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)

@@ -34,7 +34,7 @@ from fairway.cli.terminal.output import (
     show_table,
 )
 from fairway.cli.terminal.tables import visible
-from fairway.core.errors import InvalidRequest
+from fairway.core.errors import InvalidRequest, Unavailable
 
 app = App(name="jobs", help="Hand one in, look, follow, ask why one waits, move or cancel.")
 app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f until it ends.")
@@ -328,8 +328,12 @@ def _follow(remote: Remote, id_: str, options: Options) -> int:
 def _say_why(remote: Remote, id_: str, options: Options) -> None:
     """Who looks at a job that waits for want of a worker would wait as well."""
     if options.form == "table":
-        found = remote.get(f"/v1/jobs/{id_}/explain")
-        for line in (found["detail"], *details(found, datetime.now(UTC))):
+        try:
+            found = remote.get(f"/v1/jobs/{id_}/explain")
+            lines = [found["detail"], *details(found, datetime.now(UTC))]
+        except Unavailable as error:  # its home region is away: that is why
+            lines = [error.message]
+        for line in lines:
             say(f"          {line}")
 
 

@@ -31,6 +31,10 @@ def _held(one: Record) -> str:
     return f"{one['held']}, {doubt} in doubt" if doubt else str(one["held"])
 
 
+def _conflicts(one: Record) -> str:
+    return str(one.get("conflicts", "–"))
+
+
 COLUMNS = (
     Column("region", "name"),
     Column("state", _state),
@@ -39,6 +43,7 @@ COLUMNS = (
     Column("term", lambda one: "–" if one["directory_term"] is None else one["directory_term"]),
     Column("latency", _latency),
     Column("held", _held),
+    Column("conflicts", _conflicts),
     Column("addresses", lambda one: ", ".join(one["urls"]), "fold"),
 )
 
@@ -47,7 +52,7 @@ COLUMNS = (
 def list_(*, options: Options = PLAIN) -> None:
     """Every region, as the one that answers sees it; and what is held there for others."""
     found = options.operator().get("/v1/regions")
-    here = {"held": found["held"], "held_in_doubt": found["held_in_doubt"]}
+    here = {name: found[name] for name in ("held", "held_in_doubt", "conflicts")}
     rows = [one | (here if one["is_here"] else {}) for one in found["regions"]]
     options.rows(found, rows, COLUMNS, "No regions.")
 

@@ -30,8 +30,12 @@ async def test_shards_are_listed_and_made_more_and_a_tenant_is_given_one(databas
             assert done.json() == {"before": 2, "count": 4}
             found = await shards(4)
             assert {one["owner"] for one in found} == {house.platform.ownership.server_name}
+            told = (await operator.get("/v1/servers")).json()
+            assert (told["shards_owned"], told["shards"]) == (4, 4)
             fewer = await operator.post("/v1/shards/split", json={"to": 3})
             problem(fewer, 409, "CONFLICT")
+            many = await operator.post("/v1/shards/split", json={"to": 4096})
+            problem(many, 409, "CONFLICT")
             lines = (await operator.get("/v1/audit")).json()["entries"]
             (line,) = [one for one in lines if one["action"] == "split_shards"]
             assert (line["before"], line["after"]) == ({"shards": 2}, {"shards": 4})

@@ -86,6 +86,14 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 return (await far.get("/v1/jobs")).status_code == 200
 
             await until(is_known)
+            for region, pools in {"eu": ("video",), "us": ("audio", "video")}.items():
+                async with regions.caller(region) as operator:
+                    for pool in pools:
+                        await operator.put(f"/v1/pools/{pool}", json={})
+            film = (await far.post("/v1/jobs", json={"type": "film", "pool": "video"})).json()["id"]
+            assert (await far.get(f"/v1/jobs/{film}")).json()["pool"] == "video", "by its name"
+            music = await far.post("/v1/jobs", json={"type": "music", "pool": "audio"})
+            assert music.json()["code"] == "UNKNOWN_POOL"
             worker_key = regions.houses["eu"].new_key({"scope": "worker"})
             async with regions.caller("eu", worker_key) as client:
                 worker = HandWorker(client)
@@ -101,7 +109,13 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
             one = await far.post("/v1/jobs", json={"type": worker.type})
             assert one.status_code == 202, one.text
             held.append(one.json()["id"])
-            assert (await far.get(f"/v1/jobs/{held[7]}")).json()["state"] == "queued"
+            seen = await far.get(f"/v1/jobs/{held[7]}")
+            assert seen.json()["state"] == "queued"
+            began = asyncio.get_running_loop().time()
+            again = {"prefer": "wait=1", "if-none-match": seen.headers["etag"]}
+            same = await far.get(f"/v1/jobs/{held[7]}", headers=again)
+            assert same.status_code == 304
+            assert asyncio.get_running_loop().time() - began > 0.9, "who asks to wait waits"
             assert (await far.get("/v1/schedules")).json()["code"] == "HOME_UNREACHABLE"
             await regions.start("eu")
             async with regions.caller("eu", worker_key) as client:

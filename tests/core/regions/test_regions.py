@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, REGION_BITS, JobId, ShardId, ids_from
-from fairway.core.regions.hand_over import is_final_refusal, said_of
+from fairway.core.regions.hand_over import is_final_refusal, is_to_be_sent_again, said_of
 from fairway.core.regions.homes import (
     ALONE_SECONDS,
     STALE_SECONDS,
@@ -54,6 +54,8 @@ def test_a_list_of_regions_is_read_as_it_is_written() -> None:
         ("eu", "eu=http://a;eu=http://b", SECRET),
         ("asia", TWO, SECRET),
         ("eu", TWO, "short"),
+        ("eu", TWO, f"{SECRET}\n"),
+        ("eu", TWO, "gleiches Geheimnis für alle"),
         ("", TWO, SECRET),
         ("r1", ";".join(f"r{n}=http://a:{n}" for n in range(1, REGIONS_MAX + 2)), SECRET),
     ],
@@ -134,3 +136,17 @@ def test_an_answer_is_a_yes_another_job_or_a_refusal() -> None:
     assert is_final_refusal(refused)
     assert not is_final_refusal({"code": "OVERLOADED"})
     assert not is_final_refusal({"code": "TENANT_RATE_LIMIT_EXCEEDED"})
+
+
+def test_what_is_turned_away_for_now_is_sent_again() -> None:
+    made, for_good = ["0198c5a4-0000-7000-8000-000000000000", False], {"code": "NOT_UNIQUE"}
+    away, not_known = {"code": "NOT_OWNER"}, {"code": "UNAVAILABLE"}
+    assert is_to_be_sent_again(away)
+    assert is_to_be_sent_again({"code": "UNKNOWN_POOL"}), "it may be made there yet"
+    assert is_to_be_sent_again([away]), "of the only job of a call, too"
+    assert is_to_be_sent_again([not_known])
+    assert is_to_be_sent_again([made, away])
+    assert not is_to_be_sent_again([made, not_known]), "it was refused the first time"
+    assert not is_to_be_sent_again(None)
+    assert not is_to_be_sent_again(for_good)
+    assert not is_to_be_sent_again([made, for_good])

@@ -45,7 +45,7 @@ async def list_servers(request: Request, platform: Platform) -> Response:
         ServerList(
             items=[_view(one, answering) for one in found],
             shards_owned=sum(one.shards for one in found),
-            shards=platform.cluster.shard_count,
+            shards=platform.tenant_shards.count,
         )
     )
 

@@ -46,8 +46,8 @@ async def split_shards(request: Request, platform: Platform, actor: Actor) -> Re
 
     While everything runs: servers take the new ones within a second or two and share all of them
     evenly. Tenants that are made from now on are spread over all; those that are there stay in
-    their shard, with all of their jobs. Shards never become fewer. Every server must be of a build
-    that knows this call.
+    their shard, with all of their jobs. Shards never become fewer, and at most 256 more at a time.
+    Every server must be of a build that knows this call.
     """
     wanted = await decoded(request, ShardSplit)
     before = await shard_count.grow(platform.database, platform.audit_log, wanted.to, actor)

@@ -18,13 +18,15 @@ from starlette.responses import Response
 
 from fairway.api.auth import CALLER, SESSION
 from fairway.api.endpoint import Endpoint
-from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
-from fairway.api.http.headers import header
+from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
+from fairway.api.http.headers import etag, header, known_versions, wait_seconds
 from fairway.api.regions.held_views import held_view
 from fairway.api.relay import KEPT, NOT_PASSED_ON
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.ids import JobId, TenantId, parse_job_id
+from fairway.runtime.loops import pause
 from fairway.runtime.plain_http import Reply, head_lines
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import (
     REGION_SECRET,
@@ -39,6 +41,8 @@ from fairway.services.registry.principal import Principal
 #: Of the region that passes a request on: whoever gets it answers by itself.
 FROM_REGION = b"x-fairway-region"
 CALL_SECONDS_MAX = 62.0  # one that is held by `Prefer: wait` as well
+CALLS_MAX = 800  # that are passed on at a time
+OWNER_CALLS_MAX = 100  # of one tenant's: any of them may be held
 SUBMISSIONS = frozenset({"POST /v1/jobs", "POST /v1/jobs/batch"})
 JOB_READS = frozenset({"GET /v1/jobs/{id}", "HEAD /v1/jobs/{id}"})
 #: They stay open, or are larger than a server holds.
@@ -59,6 +63,8 @@ OF_EACH_REGION = frozenset({"GET /v1/pools", "GET /session", "DELETE /session"})
 OF_DIRECTORY = ("/v1/tenants", "/v1/tiers", "/v1/keys")
 SPEND_CAP = "/spend-cap"  # is of the home's own books
 READING = ("GET", "HEAD")
+HELD = "held"  # the version of a job, for as long as it is
+HELD_LOOK_SECONDS = 1.0
 
 
 class RegionGate:
@@ -67,6 +73,13 @@ class RegionGate:
     def __init__(self, platform: Platform, regions: Regions) -> None:
         self._platform = platform
         self._regions = regions
+        # More than a home takes from one address would look as if it were away, to everybody.
+        self._slots = OwnerSlots(
+            "calls to another region are being passed on for you",
+            per_owner=OWNER_CALLS_MAX,
+            in_all=CALLS_MAX,
+            wait_seconds=1.0,
+        )
 
     # -- hot paths ---------------------------------------------------------------------------
 
@@ -119,9 +132,10 @@ class RegionGate:
             return None
         if endpoint.call in NOT_PASSABLE or SESSION in scope:
             urls = self._regions.map.regions[region].urls
+            is_staff = caller.tenant is None
+            what = "Tenants, tiers and keys are changed in" if is_staff else "The tenant's home is"
             raise Conflict(
-                f"The tenant's home is the region {region}, and this is not passed on to it: ask"
-                f" at {urls[0]}.",
+                f"{what} the region {region}, and this is not passed on to it: ask at {urls[0]}.",
                 code="HOME_ELSEWHERE",
             )
         return region
@@ -156,7 +170,8 @@ class RegionGate:
                 self._lines(scope),
                 may_repeat=is_read,
             )
-            return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
+            async with self._slots.held((region, scope[CALLER].holder)):
+                return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
         except RegionAway:
             is_directory = region == self._regions.homes.directory_region
             is_staff = scope[CALLER].tenant is None
@@ -228,8 +243,26 @@ class RegionGate:
         if held.became is not None:
             await self._send(send, await self._read_other(scope, tenant, held.became))
             return
+        await self._while_held(tenant, wait_seconds(scope))
+        headers = [(b"etag", etag(HELD)), (b"cache-control", b"no-cache")]
+        if HELD in known_versions(scope):
+            await send_bytes(send, 304, b"", headers)
+            return
         view = held_view(held, self._platform.directory)
-        await send_bytes(send, 200, msgspec.json.encode(view))
+        await send_bytes(send, 200, msgspec.json.encode(view), [JSON, *headers])
+
+    async def _while_held(self, tenant: TenantId, seconds: float) -> None:
+        """For whoever asked to wait: until the home is back; a moment at least, for to ask again
+        at once is all that such a caller does otherwise."""
+        clock, waiting = self._platform.clock, self._platform.waiting
+        if not seconds or not waiting.has_slot("waits", tenant):
+            return
+        until_us = clock.now_us() + round(seconds * 1e6)
+        with waiting.slot("waits", tenant):
+            while (left_us := until_us - clock.now_us()) > 0:
+                await pause(min(left_us / 1e6, HELD_LOOK_SECONDS))
+                if not self._regions.peers.is_away(self._regions.homes.home_of(tenant)):
+                    return
 
     async def _read_other(self, scope: Scope, tenant: TenantId, job: JobId) -> Reply:
         """The job that this one turned out to be: another with the same Idempotency-Key."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
+from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.passed_jobs import (
     PassedJobs,
@@ -24,6 +25,7 @@ from fairway.api.passed_jobs import (
     unforeseen,
 )
 from fairway.api.passing import Passing
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.regions.held import HeldKind
@@ -39,6 +41,7 @@ from fairway.services.regions.peer_calls import (
     STATE_PATH,
 )
 from fairway.services.regions.regions import Regions
+from fairway.services.submit.submission_group import NewJob
 
 BODY_BYTES_MAX = 64 << 20
 IDS_MAX = 10_000
@@ -51,7 +54,10 @@ class RegionInlet:
         self._passing = passing
 
     def is_peer(self, scope: Scope) -> bool:
-        return hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
+        is_peer = hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
+        if is_peer and CONNECTION in scope:  # it gives way to no stranger
+            scope[CONNECTION].proved(STAFF)
+        return is_peer
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -97,7 +103,7 @@ class RegionInlet:
             tenant = await self._at_home(call.tenant)
             verdicts = await self._passing.submit(
                 tenant,
-                call.jobs,
+                self._in_our_pools(call),
                 is_admitted=call.is_admitted,
                 whole=call.whole,
                 first=call.first,
@@ -107,6 +113,14 @@ class RegionInlet:
         except Exception as error:
             return refusal(unforeseen(error))
         return told_of(verdicts)
+
+    def _in_our_pools(self, call: PassedJobs) -> Sequence[NewJob]:
+        """Pools are made in each region, and have the same names and not the same numbers."""
+        named = self._platform.directory.pools.named
+        ours = {their: named(name, "/pool").number for their, name in (call.pools or {}).items()}
+        if all(their == number for their, number in ours.items()):
+            return call.jobs
+        return [new._replace(pool=ours[new.pool]) for new in call.jobs]
 
     async def _take_rows(self, body: bytes) -> bytes:
         of, kind, texts = msgspec.msgpack.decode(body, type=tuple[int, int, list[bytes]])

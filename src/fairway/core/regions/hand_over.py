@@ -10,13 +10,13 @@ from typing import Any
 
 from fairway.core.ids import JobId, ids_from
 
-#: Refusals that another try would meet again.
+NOT_KNOWN = "UNAVAILABLE"
+#: Refusals that another try would meet again; a pool may be made there yet.
 FINAL = frozenset(
     {
         "NOT_UNIQUE",
         "IDEMPOTENCY_KEY_REUSED",
         "INVALID_REQUEST",
-        "UNKNOWN_POOL",
         "PAYLOAD_TOO_LARGE",
         "TOO_MANY_JOB_TYPES",
         "PAYLOAD_DOES_NOT_FIT",
@@ -26,6 +26,19 @@ FINAL = frozenset(
 
 def is_final_refusal(said: Mapping[str, Any]) -> bool:
     return said.get("code") in FINAL
+
+
+def is_to_be_sent_again(answer: Any) -> bool:
+    """Whether a call, or one of its jobs, was turned away for now only.
+
+    Beside jobs that were made, one of which nothing is known was refused as a double before: to ask
+    again would never end.
+    """
+    if answer is None or isinstance(answer, Mapping):
+        return answer is not None and not is_final_refusal(answer)
+    refused = [said for said in answer if isinstance(said, Mapping)]
+    for_now = {said.get("code") for said in refused if not is_final_refusal(said)}
+    return bool(for_now if len(refused) == len(answer) else for_now - {NOT_KNOWN})
 
 
 def said_of(first: JobId, jobs: int, answer: Any) -> Any:

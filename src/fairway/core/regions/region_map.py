@@ -88,6 +88,11 @@ def wrong_regions(here: str, text: str, secret: str) -> list[str]:
             f"FAIRWAY_REGION_SECRET needs {SECRET_LENGTH_MIN} characters or more, the same in all"
             " regions: servers prove by it that they are ours."
         )
+    if not (secret.isascii() and secret.isprintable() and secret == secret.strip()):
+        found.append(
+            "FAIRWAY_REGION_SECRET travels in a header: use printable ASCII characters, without a"
+            " space or a line break around them."
+        )
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from fairway.core.ids import ShardId, TenantId
-from fairway.core.regions.hand_over import is_final_refusal, said_of
+from fairway.core.regions.hand_over import is_to_be_sent_again, said_of
 from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -118,7 +118,8 @@ class HandOver:
     ) -> bool:
         taken, others = list[HeldRow](), list[tuple[str, Any]]()
         for row, answer in zip(rows, answers, strict=True):
-            if isinstance(answer, dict) and not is_final_refusal(answer):
+            is_moved = row.kind != HeldKind.SUBMISSION  # it is a job already: nothing ends its wait
+            if is_to_be_sent_again(answer) or (is_moved and isinstance(answer, dict)):
                 continue  # it is held on, and sent again
             told = said_of(row.id, row.jobs, answer)
             if told is None:

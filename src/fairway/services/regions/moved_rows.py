@@ -23,6 +23,8 @@ from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.submissions import KeyClaim, claim_keys
 
+NO_SUCH_POOL = {"code": "UNKNOWN_POOL", "detail": "There is no such pool in this region."}
+
 
 class MovedRow(msgspec.Struct):
     """A row of another region's store."""
@@ -62,20 +64,23 @@ class MovedRows:
         self._on_scheduled = on_scheduled
 
     async def take(self, lot: MovedLot) -> list[Any]:
-        """For each row: nothing, if it is here now; or the job that it is, in a list."""
+        """For each row: nothing, if it is here now; the job that it is, in a list; or that its pool
+        is not there, which holds up no other."""
+        pools, asked = self._directory.pools.by_name, lot.rows
+        lot = lot._replace(rows=[one for one in asked if one.pool in pools])
         types = await self._directory.know_types({one.type for one in lot.rows}, lot.tenant)
         for one in lot.rows:
             one.row["type"] = types[one.type]
-            one.row["pool"] = self._directory.pools.named(one.pool, "/pool").number
+            one.row["pool"] = pools[one.pool].number
         async with self._database.background() as connection, connection.transaction():
             became = await self._claim(connection, lot)
             fresh = [one for one in lot.rows if one.row.get("id") not in became]
             if fresh:
                 texts = [msgspec.json.encode(one.row).decode() for one in fresh]
                 await store.insert_moved(connection, lot.kind, lot.shard, lot.tenant, texts)
-        if lot.kind is HeldKind.JOB:
+        if lot.kind is HeldKind.JOB and fresh:
             self._announce(lot.shard, fresh)
-        return [_answer(one, became) for one in lot.rows]
+        return [_answer(one, became) if one.pool in pools else NO_SUCH_POOL for one in asked]
 
     async def known(self, tenant: TenantId, shard: ShardId, ids: Sequence[str]) -> set[str]:
         """Which of these are here, as jobs or held."""

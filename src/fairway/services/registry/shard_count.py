@@ -15,6 +15,10 @@ from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.registry import shards as store
 
+#: Each is read when it is taken over. 4 000 at once took a server longer than its term lasts: it
+#: lost all that it had, for 20 s.
+MORE_AT_ONCE = 256
+
 
 async def list_shards(database: Database) -> list[ShardSight]:
     async with told_if_away, database.people() as connection:
@@ -29,6 +33,12 @@ async def grow(database: Database, audit_log: AuditLog, count: int, actor: Actor
             raise Conflict(
                 f"There are {before} shards already, and they never become fewer: jobs are looked"
                 f" up by the shard in their ids. Ask for more than {before}."
+            )
+        if count > before + MORE_AT_ONCE:
+            raise Conflict(
+                f"There are {before} shards: at most {MORE_AT_ONCE} more are made at a time, so"
+                " that servers that take the new ones over keep those that they have. Ask for"
+                f" {before + MORE_AT_ONCE}, and again when all are open."
             )
         if count > before:
             await store.grow(connection, count)

@@ -6,7 +6,8 @@ ON CONFLICT DO NOTHING
 
 -- name: hold_jobs
 -- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
--- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage.
+-- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage, or came here
+-- before and left a word on what became of it then: two cannot be held under one id.
 WITH gone AS (
     DELETE FROM jobs
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
@@ -14,6 +15,8 @@ WITH gone AS (
       AND jobs.id = asked.id
       AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+      AND NOT EXISTS (SELECT FROM held_jobs AS other
+                      WHERE other.shard = :shard AND other.tenant = asked.tenant AND other.id = jobs.id)
     RETURNING jobs.*
 ), held AS (
     INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
