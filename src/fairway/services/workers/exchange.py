@@ -343,7 +343,7 @@ class Exchange:
             is_over = standing_of(stored, report.epoch, report.token, term) is LeaseStanding.OVER
             granted = self._dispatcher.lease_on(report.job) or report  # found again meanwhile
             if not (is_over or granted.epoch != report.epoch or self._is_aside(report.job)):
-                return term is not None  # of a shard that is another's, its owner decides
+                return self._dispatcher.letting_go().is_ours_to_answer(shard_of(report.job))
         session.refuse([report.n])
         self._metrics.fenced.inc()
         return False
