@@ -15,6 +15,7 @@ from fairway.store.leadership import (
     CHANNEL,
     Heartbeat,
     Owner,
+    RateRow,
     beat,
     count_open,
     database_now,
@@ -22,10 +23,12 @@ from fairway.store.leadership import (
     leave,
     overlong_terms,
     read_owners,
+    read_rates,
     read_shards,
     release_shards,
     renew_shards,
     stand_in,
+    write_rates,
 )
 from fairway.store.registry.tenants import found_cluster
 from fairway.store.schedules import hold_shard
@@ -166,6 +169,19 @@ async def test_a_row_that_somebody_holds_is_let_go_later(
         assert await claim_shards(other_connection, "b", "", 60) == {1: 2}
     assert await release_shards(other_connection, held, written=held) == set()
     assert await claim_shards(other_connection, "b", "", 60) == {0: 2}
+
+
+async def test_who_lets_go_waits_for_no_row_to_tell_what_started(
+    shards: Connection, other_connection: Connection
+) -> None:
+    await claim_shards(shards, "a", "", 60)
+    rows = [RateRow(ShardId(number), Term(1), b"!") for number in (0, 1)]
+    async with shards.transaction():
+        await shards.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        async with asyncio.timeout(5):
+            await write_rates(other_connection, rows)
+    found = await read_rates(shards, [ShardId(0), ShardId(1)])
+    assert [row for row, _ in found] == rows[1:]
 
 
 async def test_who_stands_in_passes_over_a_row_that_somebody_holds(

@@ -6,7 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
-from fairway.core.backlog.start_rates import MARKS, StartRates, pack_rates, unpack_rates
+from fairway.core.backlog.start_rates import (
+    MARKS,
+    SavedRates,
+    StartRates,
+    pack_rates,
+    unpack_rates,
+)
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 
@@ -173,6 +179,15 @@ def test_one_with_very_many_keys_shuts_out_itself_alone() -> None:
     assert heir.save([SHARD], TenantShards(1), 2000)[SHARD].unknown == [US], (
         "the next but one hears it too"
     )
+
+
+def test_one_that_did_not_fit_once_is_known_again_later() -> None:
+    """Else each further change of owner would forget what it started, and let it start anew."""
+    rates, hour = StartRates(), ("k", 3600 * 1000)
+    rates.restore(SHARD, TenantShards(1), SavedRates([], [US]), 0)
+    later_us = start_rates.CLOSED_US_MAX
+    rates.started(US, hour, later_us)
+    assert handed_over(rates, later_us).used(US, hour, 5, later_us) == 1
 
 
 def test_what_is_restored_has_the_same_bounds() -> None:

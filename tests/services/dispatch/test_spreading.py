@@ -30,7 +30,8 @@ from fairway.core.ids import JobId, ShardId, Term
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
-from fairway.services.dispatch.spreading import OPENING_US, ClusterLook, Spreading
+from fairway.services.dispatch import takeover
+from fairway.services.dispatch.spreading import OPENING_US, SHUNNED_US, ClusterLook, Spreading
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.platform import Platform
 from fairway.store import leases
@@ -192,6 +193,52 @@ def test_who_does_not_open_what_it_took_is_given_no_more() -> None:
     assert spreading.part(look, OPENING_US).give == []
     rows[7] = rows[7]._replace(is_open=True)
     assert len(spreading.part(look, OPENING_US).give) == 1
+
+
+def test_what_cannot_be_opened_here_is_given_up_where_another_may_try() -> None:
+    us, other = (Server(name, "", True, False, True, True) for name in ("a", "b"))
+    row = ShardRow(ShardId(0), Term(1), "a", "", True, False, False)
+    look, spreading = (
+        ClusterLook([us], [row], (), {row.shard: row.term}, (), {row.shard}),
+        Spreading("a"),
+    )
+    assert spreading.part(look, 0).give_up == (), "nobody else is there"
+    look = look._replace(servers=[us, other])
+    assert spreading.part(look, 0).give_up == {0}
+    free = row._replace(has_owner=False, is_free=True)
+    look = look._replace(servers=[us], rows=[free], held={}, hopeless=())
+    assert spreading.part(look, 1).take == set()
+    assert spreading.part(look, SHUNNED_US).take == {0}
+
+
+async def test_a_shard_that_cannot_be_opened_does_not_stay_with_its_owner(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if another server were there to try; nobody kept a shard that it never granted from."""
+    monkeypatch.setattr(takeover, "HOPELESS_US", 0)
+    async with owner_on(database_url) as platform, connected(database_url) as connection:
+        tries = 0
+
+        async def fail(shard: ShardId) -> None:
+            nonlocal tries
+            tries += 1
+            raise ValueError("a lease of it cannot be read")
+
+        monkeypatch.setattr(platform.ownership._takeover, "_restore", fail)
+        await connection.execute(
+            "INSERT INTO servers (name, url, owns_shards, is_leaving, since, seen_at, expires_at)"
+            " SELECT 'other', '', true, false, now() - interval '1 h', now() + interval '1 h',"
+            " now() + interval '50 s'"
+        )
+        await connection.execute("UPDATE shards SET term = term + 1, expires_at = now()")
+        await until(lambda: tries > 0)
+
+        async def is_free() -> bool:
+            row = await connection.fetchrow("SELECT term, expires_at < now() AS free FROM shards")
+            return bool(row["free"] and row["term"] > 2)
+
+        await until(is_free)
+        assert not platform.dispatcher.terms()
 
 
 async def test_one_sick_shard_stops_alone(database_url: str) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from tests.services.platform_room import (
+    MEDIUM,
     Hand,
     add_tenant,
+    freeze,
     holding,
     new,
     stored,
@@ -18,7 +20,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import Epoch
+from fairway.core.ids import Epoch, ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime import loops
@@ -174,6 +176,29 @@ async def test_a_report_under_another_lease_is_refused(
     report = hand.done(lease, **forgery)
     assert await hand.report(report) == (set(), {report.number})
     assert not (await stored(platform, job))[0].is_final
+
+
+async def test_an_end_that_was_told_while_its_shard_was_away_is_asked_for(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Handed over whole and back before its worker heard of it: no list of owners changed."""
+    await submit(platform, tenant, new(pool=MEDIUM))
+    hand, shard = Hand(platform, medium=1), ShardId(0)
+    (lease,) = await hand.take()
+    await freeze(platform)
+    dispatcher, end = platform.dispatcher, hand.done(lease)
+    term = dispatcher.shards.terms[shard]
+    dispatcher.close_shard(shard, is_whole=True)
+    news = await hand.say(reports=[end])
+    assert news is not None
+    assert not [*news.recorded, *news.refused]
+    dispatcher.claim_shard(shard, term, is_whole=True)
+    await platform.ownership._takeover._restore(shard)
+    assert await hand.say() is None  # say hello, and what is left to say with it
+    dispatcher.close_shard(shard, is_whole=True)
+    await hand.say(hello=True)
+    dispatcher.claim_shard(shard, term, is_whole=True)
+    assert await hand.say() is not None  # nothing was left
 
 
 async def test_another_session_cannot_report_for_the_holder(

@@ -22,7 +22,7 @@ from tests.services.platform_room import (
     until,
 )
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import ShardId, Term
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
@@ -144,6 +144,42 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     await platform.ownership._takeover._restore(ShardId(0))
     await rescuer.run_once(platform.clock.now_us())
     assert dispatcher.leases[job].session.key == hand.key
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_silence_towards_a_server_that_owned_nothing_says_nothing(
+    platform: Platform, tenant: Tenant, is_told: bool
+) -> None:
+    """It lost its shards for a while, be it that it did not know; then one came back whole."""
+    (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+    hand = Hand(platform, medium=1)
+    await hand.take()
+    await freeze(platform)
+    dispatcher, shard = platform.dispatcher, ShardId(0)
+    rescuer = Rescuer(platform.database, dispatcher, platform.settings)
+    term, now_us = dispatcher.shards.terms[shard], platform.clock.now_us()
+    if is_told:
+        await rescuer.run_once(now_us)
+        dispatcher.close_shard(shard)
+    await _run(platform, "UPDATE shards SET term = term + 2")
+    await rescuer.run_once(now_us)
+    await _run(platform, "UPDATE worker_sessions SET seen_at = now() - interval '1 hour'")
+    dispatcher.close_shard(shard)
+    dispatcher.sessions[hand.key].seen_us -= 3_600_000_000
+    dispatcher.claim_shard(shard, Term(term + 2), is_whole=True)
+    await platform.ownership._takeover._restore(shard)
+    assert job in dispatcher.leases
+    await rescuer.run_once(now_us)
+    await rescuer.run_once(now_us + 6_000_000)
+    assert job in dispatcher.leases
+    await _run(platform, "UPDATE worker_sessions SET seen_at = now() - interval '1 hour'")
+    await rescuer.run_once(now_us + 9_000_000)
+    assert job not in dispatcher.leases  # it is not heard all the same
+
+
+async def _run(platform: Platform, statement: str) -> None:
+    async with platform.database.background() as connection:
+        await connection.execute(statement)
 
 
 async def test_a_server_that_owns_nothing_forgets_who_is_silent(database_url: str) -> None:

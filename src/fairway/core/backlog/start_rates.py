@@ -162,7 +162,10 @@ class StartRates:
     ) -> SavedRates:
         """Those with the fewest keys first."""
         since_us, left_bytes = self._owner_since_us.get(shard), SAVED_BYTES_MAX
-        unknown = [one for one in self._unknown_since_us if self.home(one) == shard]
+        # After a minute what is known of a tenant is as much as ever will be, and is handed on.
+        lost = self._unknown_since_us.items()
+        unknown = {one for one, us in lost if now_us - us < CLOSED_US_MAX}
+        unknown = {one for one in unknown if self.home(one) == shard}
         windows: list[SavedWindow] = []
         for _, tenant in tenants:
             mine = [
@@ -171,12 +174,12 @@ class StartRates:
                 if left_bytes > 0 and window.slide(now_us)
             ]
             left_bytes -= sum(_WINDOW_BYTES + len(one.key) + 4 * len(one.marks) for one in mine)
-            if left_bytes > 0 and tenant not in self._unknown_since_us:
+            if left_bytes > 0 and tenant not in unknown:
                 windows += mine
             else:
-                unknown.append(tenant)
+                unknown.add(tenant)
         known_for_us = None if since_us is None else now_us - since_us
-        return SavedRates(windows, sorted(set(unknown)), known_for_us)
+        return SavedRates(windows, sorted(unknown), known_for_us)
 
     def restore(
         self, shard: ShardId, tenant_shards: TenantShards, saved: SavedRates, saved_us: int

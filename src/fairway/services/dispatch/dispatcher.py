@@ -165,7 +165,7 @@ class Dispatcher:
 
         Workers say hello again: what they run of it is not known, unless the store has it whole.
         """
-        self.shards.claim(shard, term, is_whole=is_whole)
+        is_whole = self.shards.claim(shard, term, is_whole=is_whole)
         self._letting_go.forget_starts(shard, term)
         if not is_whole:
             self._presence.forget_greetings()

@@ -71,6 +71,14 @@ class LettingGo:
         leases = self._leases.values()
         return [lease for lease in leases if not lease.written and lease.shard in shards]
 
+    def is_ours_to_answer(self, shard: ShardId) -> bool:
+        """Whether a report without a lease is: of another's shard its owner decides, and its worker
+        tells that one once it hears of it. Should the shard be ours again first, nobody would."""
+        is_ours = shard in self._shards.terms
+        if not is_ours:
+            self._shards.unanswered.add(shard)
+        return is_ours
+
     def forget_starts(self, shard: ShardId, term: Term) -> None:
         """A shard came to us: whoever owned it before may have let jobs of any key start."""
         if term > FIRST_TERM:

@@ -29,14 +29,21 @@ class OwnedShards:
         self.all_restored = asyncio.Event()
         self.all_restored.set()
         self.claims = 0  # so far, of shards of which workers must say what they run
+        self.unanswered: set[ShardId] = set()  # another's when ends of its jobs were told here
         self.suspended: set[ShardId] = set()  # owned; being handed over, so nothing is granted
         self._trust_us: dict[ShardId, int] = {}  # shard → until when it is surely ours
         self._trust_of_new_us = 0  # of shards that are claimed from now on
         self.trusted_until_us = 0  # until here each of them may be granted from,
         self.last_trusted_until_us = 0  # and until here some; afterwards another may own them all
 
-    def claim(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> None:
-        """Ours from now on; its leases must be found before anybody is judged."""
+    def claim(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> bool:
+        """Ours from now on; its leases must be found before anybody is judged.
+
+        Answers whether workers have nothing to say of it first: all is on disk, and no report of an
+        end went unanswered here, which they repeat with a hello alone.
+        """
+        is_whole = is_whole and shard not in self.unanswered
+        self.unanswered.discard(shard)
         self.terms[shard] = term
         self.open.discard(shard)  # nothing of an earlier term holds
         self.pulled.discard(shard)
@@ -47,6 +54,7 @@ class OwnedShards:
         self.suspended.discard(shard)
         self._trust_us[shard] = self._trust_of_new_us
         self._review_trust()
+        return is_whole
 
     def restored(self, shard: ShardId) -> bool:
         """Every written lease of it is here, or it is another's; answers whether it was delayed."""

@@ -273,10 +273,7 @@ class Ownership:
         return rows if len(rows) == len(self._last_read) else [*self._last_read.values()]
 
     def _know(self, rows: Collection[ShardRow]) -> None:
-        """Who owns what, and how many there are. Workers hear at once of an owner new to them.
-
-        Of one that they speak with already they hear when it gives them something.
-        """
+        """Who owns what, and how many there are. Workers hear at once of an owner new to them."""
         self._dispatcher.letting_go().counted(len(rows))
         known = {one.owner_url for one in self.owners.values()}
         self.owners = {row.shard: Owner(*row[:4]) for row in rows if row.has_owner}
@@ -296,10 +293,14 @@ class Ownership:
     ) -> tuple[set[ShardId], list[ShardId]]:
         """Take our part of what is free; answers what is still to be got, and what to hand over."""
         unrenewed, dispatcher = await self._unrenewed(connection), self._dispatcher
-        look = ClusterLook(
-            servers, rows, unrenewed.keys(), dispatcher.terms(), dispatcher.open_shards()
-        )
-        take, give = self._spreading.part(look, self._clock.now_us())
+        held, hopeless = dispatcher.terms(), self._takeover.hopeless()
+        opened = dispatcher.open_shards()
+        look = ClusterLook(servers, rows, unrenewed.keys(), held, opened, hopeless)
+        take, give, give_up = self._spreading.part(look, self._clock.now_us())
+        if give_up:
+            log.error("shards cannot be opened here, for others to try", shards=sorted(give_up))
+            self._letting_go |= {shard: held[shard] for shard in give_up}
+            dispatcher.close_shard(*give_up)
         if not take:
             return take, give
         taken = await store.claim_shards(

@@ -19,6 +19,7 @@ from fairway.store.leadership import Server, ShardRow
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
 APART_US = 5_000_000  # looks say nothing of the time between when they are further apart
 OPENING_US = 5_000_000  # a shard that does not open by then holds up no others; its owner gets none
+SHUNNED_US = 30_000_000  # what could not be opened here is others' to try for so long
 TRY_AGAIN_US = 10_000_000  # after a hand-over that led to nothing
 
 
@@ -30,6 +31,7 @@ class ClusterLook(NamedTuple):
     unrenewed: Collection[ShardId]  # their owners died before the database's clock went back
     held: Mapping[ShardId, Term]
     opened: Collection[ShardId]
+    hopeless: Collection[ShardId] = ()  # of those held, what cannot be opened here
 
 
 class Part(NamedTuple):
@@ -37,6 +39,7 @@ class Part(NamedTuple):
 
     take: set[ShardId]
     give: list[ShardId]
+    give_up: Collection[ShardId] = ()  # at once, as they are: another may open them
 
 
 class Spreading:
@@ -47,6 +50,7 @@ class Spreading:
         self._given: set[ShardId] = set()  # let go for somebody, who has not taken them yet
         self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
         self._give_after_us = 0
+        self._shunned_until_us: dict[ShardId, int] = {}
 
     def part(self, look: ClusterLook, now_us: int) -> Part:
         """What to do now, by the newest look."""
@@ -62,7 +66,15 @@ class Spreading:
             self._give_after_us = now_us + TRY_AGAIN_US
         self._given &= free
         mine = sum(owned[shard] == self._name for shard in planned.give)
-        return Part(take, self._to_give(mine, look.opened, now_us))
+        give_up = look.hopeless if self._may_another(look.servers, stuck) else ()
+        self._shunned_until_us.update(dict.fromkeys(give_up, now_us + SHUNNED_US))
+        shunned = {shard for shard, us in self._shunned_until_us.items() if us > now_us}
+        return Part(take - shunned, self._to_give(mine, look.opened, now_us), give_up)
+
+    def _may_another(self, servers: Sequence[Server], stuck: Collection[str]) -> bool:
+        """Whether somebody else could take what is let go: where all are stuck it is the store."""
+        others = [one for one in self._live(servers, stuck) if one.name != self._name]
+        return any(one.is_settled and one.is_prompt and not one.is_leaving for one in others)
 
     def given(self, shards: Collection[ShardId]) -> None:
         """These were let go."""

@@ -33,6 +33,7 @@ RUNNING_PAGE = 500  # leases of a statement
 STREAMS_PAGE = 1000
 COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
 STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has tried since
+HOPELESS_US = 30_000_000  # a step that fails for so long may succeed at another server
 TELL_SECONDS = 2.0  # for others that are opened meanwhile
 TELL_AGAIN_US = 10_000_000
 STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
@@ -68,8 +69,15 @@ class TakeOver:
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
         self._last_owners: dict[ShardId, str] = {}  # of shards that are taken over
+        self._failing_us: dict[ShardId, int] = {}  # since when a step fails, try after try
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
         self._counting = asyncio.Lock()  # shards that come together are opened before they count
+
+    def hopeless(self) -> set[ShardId]:
+        """Shards that cannot be opened here, for whatever reason, and perhaps can elsewhere."""
+        since_us = self._clock.now_us() - HOPELESS_US
+        failing = {one for one, us in self._failing_us.items() if us <= since_us}
+        return (failing & self._dispatcher.terms().keys()) - set(self._dispatcher.open_shards())
 
     async def run(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
@@ -97,6 +105,7 @@ class TakeOver:
         pause_seconds: float = 0.2,
     ) -> bool:
         """Do a step of the take-over; False when the shard went to another owner meanwhile."""
+        self._failing_us.pop(shard, None)
         while self._dispatcher.term_of(shard) == term:
             try:
                 await step(shard)
@@ -104,6 +113,7 @@ class TakeOver:
             except Exception as error:
                 self._tell_failure(step.__name__, shard, error)
                 if self._dispatcher.term_of(shard) == term:
+                    self._failing_us.setdefault(shard, self._clock.now_us())
                     self._dispatcher.leases_delayed(shard)
                 await pause(pause_seconds)
         return False

@@ -344,7 +344,7 @@ class Exchange:
             lease = self._dispatcher.lease_on(report.job)  # its own: it was found again meanwhile
             is_granted_anew = lease is not None and not lease.is_of(session, report.epoch)
             if not (is_over or is_granted_anew or self._is_aside(report.job)):
-                return term is not None  # of a shard that is another's, its owner decides
+                return self._dispatcher.letting_go().is_ours_to_answer(shard_of(report.job))
         session.refuse([report.n])
         self._metrics.fenced.inc()
         return False

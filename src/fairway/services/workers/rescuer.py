@@ -49,9 +49,11 @@ class Rescuer:
 
     async def run_once(self, now_us: int) -> float:
         heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
-        if terms := self._terms():
-            await self._look(terms, [session.row for session in heard], now_us)
+        terms = self._terms()
+        if terms and await self._look(terms, [session.row for session in heard], now_us):
             self._noted_us.update((session.key, now_us) for session in heard)
+        else:  # workers have no reason to speak to us: what we heard before says nothing later
+            self._noted_us.clear()
         await self._end_gone(now_us)
         self._noted_us = {
             key: noted
@@ -67,17 +69,21 @@ class Rescuer:
 
     async def _look(
         self, terms: Mapping[ShardId, Term], heard: Sequence[store.SessionRow], now_us: int
-    ) -> None:
-        """Write down who was heard, then give up who was not."""
+    ) -> bool:
+        """Write down who was heard, then give up who was not; False where we own nothing any more.
+
+        A session that is not written down falls silent for nobody, so it must not count as noted.
+        """
         async with self._database.hot() as connection:
-            if heard:
-                await store.see_sessions(connection, terms, heard)
+            if heard and not await store.see_sessions(connection, terms, heard):
+                return False
             silent = await store.silent_sessions(connection, terms, self._shortest)
         restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
         listened = {shard for shard in restored if self._has_listened(shard, now_us)}
         if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):
             async with self._database.hot() as connection:
                 await store.forget_sessions(connection, terms, gone)
+        return True
 
     def _has_listened(self, shard: ShardId, now_us: int) -> bool:
         """Whether its workers had time to speak to us since it came here."""

@@ -135,11 +135,12 @@ FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
 LEFT JOIN gone ON gone.shard = held.shard
 
 -- name: write_rates
--- What the next owner of each shard is to know; only the owner's word counts.
+-- What the next owner of each shard is to know; only the owner's word counts. A row that somebody holds is passed
+-- over: who lets go of many must not wait for one.
 INSERT INTO rate_windows AS known (shard, term, saved_at, windows)
 SELECT saved.shard, saved.term, now(), saved.windows
 FROM unnest(:shards::int[], :terms::bigint[], :windows::bytea[]) AS saved (shard, term, windows)
-WHERE EXISTS (SELECT FROM shards WHERE shards.shard = saved.shard AND shards.term = saved.term FOR KEY SHARE)
+WHERE EXISTS (SELECT FROM shards WHERE shards.shard = saved.shard AND shards.term = saved.term FOR KEY SHARE SKIP LOCKED)
 ON CONFLICT (shard) DO UPDATE SET term = excluded.term, saved_at = excluded.saved_at, windows = excluded.windows
 
 -- name: read_rates
