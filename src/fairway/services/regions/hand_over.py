@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.core.ids import ShardId, TenantId
+from fairway.core.ids import ShardId, TenantId, ids_from
 from fairway.core.regions.hand_over import is_final_refusal, said_of
 from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
@@ -28,7 +28,7 @@ from fairway.services.regions.peer_calls import (
     RegionPeers,
 )
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
 
@@ -38,6 +38,7 @@ ROWS_AT_ONCE = 200
 CALL_BYTES_MAX = 4 << 20
 TENANTS_PER_ROUND = 100
 CALL_SECONDS_MAX = 10.0
+IDS_ASKED_MAX = 10_000  # at once, whether another region has them
 BUSY_SECONDS = 0.02
 REST_SECONDS = 0.5
 
@@ -58,24 +59,47 @@ class HandOver:
         self._homes = homes
         self._peers = peers
         self._metrics = metrics
+        self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._silent: set[str] = set()  # regions that gave no answer in this round
 
     async def run_once(self, now_us: int) -> float:
         shards, did_something = self._dispatcher.open_shards(), False
         if not shards:
             return REST_SECONDS
+        self._silent.clear()
         async with self._database.background() as connection:
             busy = await store.shards_with_held(connection, list(shards))
         for shard in busy:
-            async with self._database.background() as connection:
-                tenants = await store.tenants_with_held(connection, shard, TENANTS_PER_ROUND)
-            for tenant in tenants:
-                did_something |= await self._hand_over(shard, tenant)
+            for tenant in await self._next_tenants(shard):
+                did_something |= await self._has_left(shard, tenant)
         return BUSY_SECONDS if did_something else REST_SECONDS
+
+    async def _next_tenants(self, shard: ShardId) -> list[TenantId]:
+        """In turn: many whose home is away keep none of the others waiting."""
+        after = self._after.get(shard, TenantId(-1))
+        async with self._database.background() as connection:
+            found = await store.tenants_with_held(connection, shard, after, TENANTS_PER_ROUND)
+        self._after[shard] = found[-1] if len(found) == TENANTS_PER_ROUND else TenantId(-1)
+        return found
+
+    async def _has_left(self, shard: ShardId, tenant: TenantId) -> bool:
+        """What goes wrong with one tenant's is its own: the others have their turn."""
+        try:
+            return await self._hand_over(shard, tenant)
+        except DISCONNECTED:
+            raise
+        except Exception as error:
+            log.error("cannot be handed over", tenant=tenant, error=repr(error))
+            return False
+
+    def _is_silent(self, region: str) -> bool:
+        """It may be heard by now, and still take nothing: that costs one call a round."""
+        return region in self._silent or self._peers.is_away(region)
 
     async def _hand_over(self, shard: ShardId, tenant: TenantId) -> bool:
         """One call's worth; whether anything left."""
         home = self._homes.home_of(tenant)
-        if self._peers.is_away(home):
+        if self._is_silent(home):
             return False
         async with self._database.background() as connection:
             rows = await store.held_of(connection, shard, tenant, ROWS_AT_ONCE)
@@ -87,10 +111,14 @@ class HandOver:
             return False
         ids = [row.id for row in rows]
         async with self._database.background() as connection:
-            await store.offer(connection, shard, tenant, ids, home)
+            ours = await store.offer(connection, shard, tenant, ids, home)
+        rows = [row for row in rows if row.id in ours]
+        if not rows:
+            return False  # the next owner of the shard was quicker
         try:
             answers = await self._send(home, tenant, rows)
         except (*BROKEN, msgspec.DecodeError) as error:
+            self._note_silence(home)
             log.warning("home takes nothing", region=home, error=repr(error))
             return False
         return await self._settle(shard, tenant, home, rows, answers)
@@ -139,21 +167,40 @@ class HandOver:
     async def _make_sure(self, shard: ShardId, tenant: TenantId, rows: Sequence[HeldRow]) -> bool:
         """Of a region that may have them: those that it has are its own to hand over."""
         region = rows[0].offered_to or ""
-        ids = [row.id for row in rows if row.offered_to == region]
-        if self._peers.is_away(region):
+        asked = _ids_of_each([row for row in rows if row.offered_to == region])
+        if self._is_silent(region):
             return False
         try:
-            body = _encode([tenant, ids])
+            body = _encode([tenant, [one for ids in asked.values() for one in ids]])
             answer = await self._peers.call(region, KNOWN_PATH, body, CALL_SECONDS_MAX)
             known = set(msgspec.msgpack.decode(answer, type=list[str]))
-        except (*BROKEN, msgspec.DecodeError, KeyError):
+        except (*BROKEN, msgspec.DecodeError):
+            self._note_silence(region)
             return False
+        there = [one for one, ids in asked.items() if not known.isdisjoint(ids)]
         async with self._database.background() as connection, connection.transaction():
-            if known:
-                await store.handed_over(connection, shard, tenant, sorted(known))
-            if rest := [one for one in ids if one not in known]:
-                await store.withdraw(connection, shard, tenant, rest)
+            if there:
+                await store.handed_over(connection, shard, tenant, there)
+            if rest := [one for one in asked if one not in there]:
+                await store.withdraw(connection, shard, tenant, rest, region)
         return True
+
+    def _note_silence(self, region: str) -> None:
+        if self._peers.is_away(region):  # not one that refused this call alone
+            self._silent.add(region)
+
+
+def _ids_of_each(rows: Sequence[HeldRow]) -> dict[str, Sequence[str]]:
+    """All that a region could know of each row: the first of a call may have become another job,
+    or been refused, while the rest of it is there. As many rows as one question holds."""
+    found: dict[str, Sequence[str]] = {}
+    count = 0
+    for row in rows:
+        count += max(row.jobs, 1)
+        if found and count > IDS_ASKED_MAX:
+            break
+        found[row.id] = ids_from(row.id, row.jobs) if row.jobs > 1 else [row.id]
+    return found
 
 
 def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:

@@ -107,7 +107,8 @@ class RegionPeers:
         return region in self.away
 
     def _addresses(self, region: str) -> list[str]:
-        urls = list(self._map.regions[region].urls)
+        named = self._map.regions.get(region)  # None: the directory has a longer list
+        urls = [] if named is None else list(named.urls)
         good = self._last_good.get(region)
         return [good, *(url for url in urls if url != good)] if good is not None else urls
 

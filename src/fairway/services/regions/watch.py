@@ -132,6 +132,7 @@ class RegionWatch:
         was_stale = self._acquaintance.is_stale(began_us)
         answers = await asyncio.gather(*map(self._ask_state, self._map.others))
         heard = [one for one in answers if one is not None]
+        self._peers.heard(self._map.here)  # nobody else asks it: what is handed over to it goes on
         async with self._database.background() as connection:
             if not self._is_founded:
                 await store.found_region(connection, self._map.here, self._map.first)

@@ -66,7 +66,7 @@ WHERE of_jobs.is_there OR of_schedules.is_there
 SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL
 
 -- name: tenants_with_held
-SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND told IS NULL LIMIT :limit
+SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
 -- The oldest that wait; those that no region has been sent yet, or those that this one has.
@@ -75,14 +75,16 @@ WHERE shard = :shard AND tenant = :tenant AND told IS NULL
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
--- From here on that region may have them, whatever we hear.
+-- From here on that region may have them, whatever we hear. Not what another server sent elsewhere since we read it.
 UPDATE held_jobs SET offered_to = :region
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+  AND coalesce(offered_to, :region) = :region
+RETURNING id::text AS id
 
 -- name: withdraw_held
 -- The region that was asked has none of these, and will not take them any more.
 UPDATE held_jobs SET offered_to = NULL
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL AND offered_to = :region
 
 -- name: handed_over
 DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
