@@ -115,8 +115,9 @@ class RegionInlet:
         try:
             await self._at_home(lot.tenant)
             if lot.shard >= self._platform.tenant_shards.count:
-                raise InvalidRequest("There is no such shard in this region.")
-            return encode(await self._regions.moved_rows.take(lot))
+                raise Unavailable(code="NOT_HOME")  # it has not heard yet that they became more
+            said = await self._regions.moved_rows.take(lot)
+            return encode([refusal(one) if isinstance(one, FairwayError) else one for one in said])
         except FairwayError as error:
             return encode([refusal(error)] * len(rows))
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from fairway.core.ids import JobId, ids_from
 
-#: Refusals that another try would meet again.
+#: Refusals that another try would meet again. (A missing pool is made by an operator.)
 FINAL = frozenset(
     {
         "NOT_UNIQUE",
         "IDEMPOTENCY_KEY_REUSED",
         "INVALID_REQUEST",
-        "UNKNOWN_POOL",
         "PAYLOAD_TOO_LARGE",
         "TOO_MANY_JOB_TYPES",
         "PAYLOAD_DOES_NOT_FIT",

@@ -144,9 +144,12 @@ class HandOver:
         rows: Sequence[HeldRow],
         answers: Sequence[Any],
     ) -> bool:
-        taken, others = list[HeldRow](), list[tuple[str, Any]]()
+        taken, others, refused = list[HeldRow](), list[tuple[str, Any]](), dict[str, Any]()
         for row, answer in zip(rows, answers, strict=True):
-            if isinstance(answer, dict) and not is_final_refusal(answer):
+            if isinstance(answer, dict) and not (
+                row.kind == HeldKind.SUBMISSION and is_final_refusal(answer)
+            ):
+                refused[row.id] = answer
                 continue  # it is held on, and sent again
             told = said_of(row.id, row.jobs, answer)
             if told is None:
@@ -158,6 +161,8 @@ class HandOver:
                 await store.handed_over(connection, shard, tenant, [row.id for row in taken])
             for id_, told in others:
                 await store.tell(connection, shard, tenant, id_, json.dumps(told))
+        for id_, said in list(refused.items())[:1]:
+            log.warning("home takes some not yet", region=home, job=id_, code=said.get("code"))
         if taken or others:
             count = sum(max(row.jobs, 1) for row in taken)
             self._metrics.handed_over.labels(home).inc(count)

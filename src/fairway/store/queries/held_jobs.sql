@@ -6,7 +6,8 @@ ON CONFLICT DO NOTHING
 
 -- name: hold_jobs
 -- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
--- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage.
+-- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage. What became
+-- of a call that began with the job gives way to it; a call that still waits has the job in it.
 WITH gone AS (
     DELETE FROM jobs
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
@@ -25,7 +26,10 @@ WITH gone AS (
     JOIN job_types ON job_types.id = gone.type
     JOIN pools ON pools.number = gone.pool
     LEFT JOIN idempotency AS key ON key.shard = gone.shard AND key.tenant = gone.tenant AND key.job = gone.id
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (shard, tenant, id) DO UPDATE
+        SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
+            offered_to = NULL, told = NULL
+        WHERE held_jobs.told IS NOT NULL
 )
 SELECT gone.id::text AS id FROM gone
 
