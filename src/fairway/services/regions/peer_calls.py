@@ -55,10 +55,12 @@ class RegionPeers:
     async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         """As a server of ours; what is asked may be asked twice. RegionAway: nobody answers."""
         request = RegionRequest("POST", path, body, self._lines, may_repeat=True)
-        reply = await self.pass_on(region, request, seconds)
-        if reply.status != 200:
-            raise RegionAway(region, is_open=reply.status >= 500)
-        return reply.body
+        return self._good(region, await self.pass_on(region, request, seconds))
+
+    async def ask_one(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+        """As `call`, of one server alone: one that hangs takes no more time than that."""
+        request = RegionRequest("POST", path, body, self._lines, may_repeat=False)
+        return self._good(region, await self.pass_on(region, request, seconds))
 
     async def ask_any(self, region: str, path: str, seconds: float) -> bytes:
         """All its servers at once, the first answer counts: one that hangs holds up nobody."""
@@ -92,6 +94,7 @@ class RegionPeers:
                 continue
             except BROKEN:
                 is_open = True
+                self._last_good[region] = self._after(region, url)
                 if not may_repeat:
                     break
             else:
@@ -105,6 +108,16 @@ class RegionPeers:
 
     def is_away(self, region: str) -> bool:
         return region in self.away
+
+    def _good(self, region: str, reply: Reply) -> bytes:
+        if reply.status != 200:
+            raise RegionAway(region, is_open=reply.status >= 500)
+        return reply.body
+
+    def _after(self, region: str, url: str) -> str:
+        """Whom to begin with next time: one that hangs is not asked first again."""
+        urls = self._map.regions[region].urls
+        return urls[(urls.index(url) + 1) % len(urls)]
 
     def _addresses(self, region: str) -> list[str]:
         named = self._map.regions.get(region)  # None: the directory has a longer list
