@@ -22,7 +22,7 @@ from fairway.core.errors import (
     Refused,
     Unavailable,
 )
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -54,6 +54,12 @@ class PassedJobs(msgspec.Struct, array_like=True):
     jobs: Sequence[NewJob]
 
 
+class RegionJobs(PassedJobs, array_like=True):
+    """The same for another region, whose pools have numbers of their own."""
+
+    pools: dict[PoolId, str] = {}  # number where it came in → name
+
+
 class PassedReply(msgspec.Struct, array_like=True):
     """For each caller: nil, if all is as it was asked; what each job became; or a refusal."""
 
@@ -63,6 +69,7 @@ class PassedReply(msgspec.Struct, array_like=True):
 
 encode = msgspec.msgpack.Encoder().encode
 decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
+decode_region_calls = msgspec.msgpack.Decoder(list[RegionJobs]).decode
 decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,9 +16,9 @@ import msgspec
 from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.passed_jobs import (
-    PassedJobs,
     PassedReply,
-    decode_calls,
+    RegionJobs,
+    decode_region_calls,
     encode,
     refusal,
     told_of,
@@ -39,6 +40,7 @@ from fairway.services.regions.peer_calls import (
     STATE_PATH,
 )
 from fairway.services.regions.regions import Regions
+from fairway.services.submit.submission_group import NewJob
 
 BODY_BYTES_MAX = 64 << 20
 IDS_MAX = 10_000
@@ -89,15 +91,22 @@ class RegionInlet:
         return tenant
 
     async def _take_jobs(self, body: bytes) -> bytes:
-        calls = decode_calls(body)
+        calls = decode_region_calls(body)
         return encode(PassedReply(await asyncio.gather(*map(self._take, calls)), {}))
 
-    async def _take(self, call: PassedJobs) -> Any:
+    def _in_own_pools(self, call: RegionJobs) -> Sequence[NewJob]:
+        named = self._platform.directory.pools.named
+        own = {number: named(name, "/pool").number for number, name in call.pools.items()}
+        if all(number == ours for number, ours in own.items()):
+            return call.jobs
+        return [new._replace(pool=own.get(new.pool, new.pool)) for new in call.jobs]
+
+    async def _take(self, call: RegionJobs) -> Any:
         try:
             tenant = await self._at_home(call.tenant)
             verdicts = await self._passing.submit(
                 tenant,
-                call.jobs,
+                self._in_own_pools(call),
                 is_admitted=call.is_admitted,
                 whole=call.whole,
                 first=call.first,

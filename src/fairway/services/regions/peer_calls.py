@@ -54,8 +54,15 @@ class RegionPeers:
 
     async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         """As a server of ours; what is asked may be asked twice. RegionAway: nobody answers."""
+        return (await self.call_in_turn(region, path, body, seconds))[0]
+
+    async def call_in_turn(
+        self, region: str, path: str, body: bytes, seconds: float
+    ) -> tuple[bytes, bool]:
+        """As `call`; and whether another of its servers, which gave no answer, may have it too."""
         request = RegionRequest("POST", path, body, self._lines, may_repeat=True)
-        return self._good(region, await self.pass_on(region, request, seconds))
+        reply, is_open = await self._in_turn(region, request, seconds)
+        return self._good(region, reply, is_open=is_open), is_open
 
     async def ask_one(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         """As `call`, of one server alone: one that hangs takes no more time than that."""
@@ -86,6 +93,11 @@ class RegionPeers:
 
     async def pass_on(self, region: str, request: RegionRequest, seconds: float) -> Reply:
         """The first answer of any of its servers; another is asked if one surely did nothing."""
+        return (await self._in_turn(region, request, seconds))[0]
+
+    async def _in_turn(
+        self, region: str, request: RegionRequest, seconds: float
+    ) -> tuple[Reply, bool]:
         is_open, (method, path, body, lines, may_repeat) = False, request
         for url in self._addresses(region):
             try:
@@ -99,7 +111,7 @@ class RegionPeers:
                     break
             else:
                 self._last_good[region] = url
-                return reply
+                return reply, is_open
         self.away.add(region)
         raise RegionAway(region, is_open=is_open)
 
@@ -109,9 +121,9 @@ class RegionPeers:
     def is_away(self, region: str) -> bool:
         return region in self.away
 
-    def _good(self, region: str, reply: Reply) -> bytes:
+    def _good(self, region: str, reply: Reply, *, is_open: bool = False) -> bytes:
         if reply.status != 200:
-            raise RegionAway(region, is_open=reply.status >= 500)
+            raise RegionAway(region, is_open=is_open or reply.status >= 500)
         return reply.body
 
     def _after(self, region: str, url: str) -> str:
