@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.regions.homes import DirectoryTerm
+from fairway.core.regions.homes import DirectoryTerm, Home, HomeTerm
 from fairway.core.regions.region_map import region_map
 from fairway.runtime.clock import SystemClock
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.services.regions.watch import RegionState, RegionWatch
+from fairway.services.regions.watch import LONG_AGO, RegionState, RegionWatch
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import regions as store
 from fairway.store.registry.tenants import found_cluster
@@ -74,3 +74,17 @@ async def test_a_home_that_moved_of_late_is_not_settled(
     await store.store_changes(connection, "homes", [json.dumps(row)])
     assert not await store.is_settled(connection, tenant, 5)
     assert await store.is_settled(connection, tenant, 0)
+
+
+async def test_a_new_directory_stands_by_the_homes_that_it_does_not_move(
+    database: Database, connection: Connection
+) -> None:
+    """The old one, cut off, moved a tenant that was at home with the new one all along."""
+    await store.found_region(connection, "us", "eu")
+    row = {"tenant": 1, "region": "us", "term": 1, "directory_term": 1}
+    await store.store_changes(connection, "homes", [json.dumps(row)])
+    await store.be_directory(connection, 1)
+    said_meanwhile = Home("eu", HomeTerm(2), DirectoryTerm(1))
+    (home,) = (await store.homes(connection, LONG_AGO)).values()
+    assert home.region == "us"
+    assert home.is_newer_than(said_meanwhile)

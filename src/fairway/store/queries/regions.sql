@@ -67,6 +67,11 @@ UPDATE region_state SET directory = region, directory_term = greatest(directory_
                         known_until = '-infinity', conflicts = 0
 RETURNING directory_term
 
+-- name: restate_homes
+-- All homes are the new directory's word, not only those that it moves: whatever the last one said of any of them while it
+-- was cut off was said under a lower term.
+UPDATE tenant_homes SET directory_term = :directory_term, changed_at = now() WHERE directory_term < :directory_term
+
 -- name: raise_term
 -- Homes that were moved together stand above all that was said before.
 UPDATE region_state SET directory_term = directory_term + 1 RETURNING directory_term

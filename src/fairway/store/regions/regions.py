@@ -141,6 +141,7 @@ async def be_directory(connection: Connection, heard: int) -> DirectoryTerm:
     if ahead:
         await fetch_value(connection, _SQL["pass_over"], ahead=ahead)
     term: DirectoryTerm = await fetch_value(connection, _SQL["be_directory"], heard=heard)
+    await execute(connection, _SQL["restate_homes"], directory_term=term)
     return term
 
 
