@@ -9,7 +9,7 @@ home may be this region: then it is handed to itself, the same way.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import msgspec
@@ -60,6 +60,7 @@ class HandOver:
         self._peers = peers
         self._metrics = metrics
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._refusals: dict[TenantId, Set[str]] = {}  # as last told
         self._silent: set[str] = set()  # regions that gave no answer in this round
 
     async def run_once(self, now_us: int) -> float:
@@ -161,13 +162,21 @@ class HandOver:
                 await store.handed_over(connection, shard, tenant, [row.id for row in taken])
             for id_, told in others:
                 await store.tell(connection, shard, tenant, id_, json.dumps(told))
-        for id_, said in list(refused.items())[:1]:
-            log.warning("home takes some not yet", region=home, job=id_, code=said.get("code"))
+        self._note_refusals(home, tenant, refused)
         if taken or others:
             count = sum(max(row.jobs, 1) for row in taken)
             self._metrics.handed_over.labels(home).inc(count)
             log.info("handed over", region=home, tenant=tenant, jobs=count, otherwise=len(others))
         return bool(taken or others)
+
+    def _note_refusals(self, home: str, tenant: TenantId, refused: dict[str, Any]) -> None:
+        """Said once, as long as it is the same: it is tried again twice a second."""
+        codes = {str(said.get("code")): job for job, said in refused.items()}
+        if codes and codes.keys() != self._refusals.get(tenant):
+            log.warning("home takes some not yet", region=home, tenant=tenant, refused=codes)
+        self._refusals.pop(tenant, None)
+        if codes:
+            self._refusals[tenant] = codes.keys()
 
     async def _make_sure(self, shard: ShardId, tenant: TenantId, rows: Sequence[HeldRow]) -> bool:
         """Of a region that may have them: those that it has are its own to hand over."""
