@@ -52,7 +52,12 @@ class PassedJobs(msgspec.Struct, array_like=True):
     first: JobId  # the id of its first job; the others follow, unless they have their own
     whole: WholeKey | None
     jobs: Sequence[NewJob]
-    pools: dict[PoolId, str] | None = None  # to another region: numbers are each store's own
+
+
+class RegionJobs(PassedJobs, array_like=True):
+    """The same for another region, whose pools have numbers of their own."""
+
+    pools: dict[PoolId, str] = {}  # number where it came in → name
 
 
 class PassedReply(msgspec.Struct, array_like=True):
@@ -64,6 +69,7 @@ class PassedReply(msgspec.Struct, array_like=True):
 
 encode = msgspec.msgpack.Encoder().encode
 decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
+decode_region_calls = msgspec.msgpack.Decoder(list[RegionJobs]).decode
 decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairway.api.passed_jobs import NOT_TAKEN, PassedJobs, decode_reply, encode, outcome_of
+from fairway.api.passed_jobs import NOT_TAKEN, RegionJobs, decode_reply, encode, outcome_of
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ids_from
 from fairway.core.job import is_heavy
@@ -37,7 +37,7 @@ NOT_TAKEN_THERE = NOT_TAKEN | {"NOT_HOME"}
 
 
 class OnItsWay(NamedTuple):
-    call: PassedJobs
+    call: RegionJobs
     told: asyncio.Future[Any]
     payload_bytes: int
 
@@ -77,9 +77,10 @@ class RegionLines:
         platform, counter = self._platform, self._regions.metrics.passed_on
         shard = platform.tenant_shards.of(tenant.id)
         first = platform.submissions.ids.make(shard, len(wanted))[0]
-        names = platform.directory.pools.by_number
-        pools = {number: names[number].name for number in {new.pool for new in wanted}}
-        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted, pools)
+        named = platform.directory.pools.by_number
+        pools = {number: named[number].name for number in {new.pool for new in wanted}}
+        count = len(wanted)
+        call = RegionJobs(tenant.id, count, is_admitted, 0, first, whole, wanted, pools)
         told = await self._ask(home, call)
         if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
             told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)
@@ -94,7 +95,7 @@ class RegionLines:
         verdicts: list[Verdict] = told
         return verdicts
 
-    async def _hold(self, home: str, tenant: Tenant, call: PassedJobs, told: NoAnswer) -> None:
+    async def _hold(self, home: str, tenant: Tenant, call: RegionJobs, told: NoAnswer) -> None:
         """What may be on disk at the home is not refused here: its caller would send it anew."""
         if not (call.is_admitted or told.is_open):
             self._platform.submissions.admit(tenant, call.count)
@@ -105,7 +106,7 @@ class RegionLines:
         held = HeldCall(shard, tenant.id, call.first, JobId(last), call.count, body, offered_to)
         await self._regions.held.hold(held)
 
-    async def _ask(self, home: str, call: PassedJobs) -> Any:
+    async def _ask(self, home: str, call: RegionJobs) -> Any:
         if self._regions.peers.is_away(home):
             return NoAnswer(is_open=False)
         if self._jobs_waiting and self._jobs_waiting + call.count > self._waiting_max:
@@ -146,10 +147,10 @@ class RegionLines:
                 rest = NoAnswer(is_open=False)
                 return
             body = encode([one.call for one in group])
-            answer = await peers.call(home, JOBS_PATH, body, self._seconds_max)
+            answer, is_open = await peers.call_in_turn(home, JOBS_PATH, body, self._seconds_max)
             for one, said in zip(group, decode_reply(answer).items, strict=True):
                 if not one.told.done():
-                    one.told.set_result(outcome_of(one.call, said))
+                    one.told.set_result(_with_doubt(is_open, outcome_of(one.call, said)))
         except RegionAway as error:
             rest = NoAnswer(error.is_open)
             log.warning("home does not answer, jobs are held here", region=home)
@@ -159,3 +160,9 @@ class RegionLines:
             for one in group:
                 if not one.told.done():
                     one.told.set_result(rest)
+
+
+def _with_doubt(is_open: bool, outcome: Any) -> Any:
+    """A server that took nothing does not speak for the one before it, which gave no answer."""
+    is_nothing = isinstance(outcome, FairwayError) and outcome.code in NOT_TAKEN_THERE
+    return NoAnswer(is_open=True) if is_open and is_nothing else outcome

@@ -114,6 +114,28 @@ def test_who_was_stopped_and_resumed_asks_again() -> None:
     assert not one.may_dispatch(resumed + SECOND), "what it was told before may be old"
 
 
+def test_a_look_that_takes_long_and_moves_on_stops_nobody() -> None:
+    one = Acquaintance()
+    one.looked(0, SECOND, is_told=True)
+    for at_us in range(2 * SECOND, 20 * SECOND, SECOND):
+        one.goes_on(at_us)
+        assert one.may_dispatch(at_us)
+    one.looked(2 * SECOND, 20 * SECOND, is_told=True)
+    assert one.may_dispatch(20 * SECOND)
+
+
+def test_who_was_stopped_within_a_look_asks_again() -> None:
+    one = Acquaintance()
+    one.looked(0, SECOND, is_told=True)
+    resumed = SECOND + round((STALE_SECONDS + 1) * SECOND)
+    one.goes_on(resumed)
+    assert not one.may_dispatch(resumed)
+    one.looked(2 * SECOND, resumed, is_told=True)
+    assert not one.may_dispatch(resumed), "the answers may have come before it was stopped"
+    one.looked(resumed, resumed + SECOND, is_told=True)
+    assert one.may_dispatch(resumed + SECOND)
+
+
 def test_who_hears_nobody_for_long_goes_on_alone() -> None:
     one = Acquaintance()
     alone_us = round(ALONE_SECONDS * SECOND)

@@ -16,9 +16,9 @@ import msgspec
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.passed_jobs import (
-    PassedJobs,
     PassedReply,
-    decode_calls,
+    RegionJobs,
+    decode_region_calls,
     encode,
     refusal,
     told_of,
@@ -95,15 +95,22 @@ class RegionInlet:
         return tenant
 
     async def _take_jobs(self, body: bytes) -> bytes:
-        calls = decode_calls(body)
+        calls = decode_region_calls(body)
         return encode(PassedReply(await asyncio.gather(*map(self._take, calls)), {}))
 
-    async def _take(self, call: PassedJobs) -> Any:
+    def _in_own_pools(self, call: RegionJobs) -> Sequence[NewJob]:
+        named = self._platform.directory.pools.named
+        own = {number: named(name, "/pool").number for number, name in call.pools.items()}
+        if all(number == ours for number, ours in own.items()):
+            return call.jobs
+        return [new._replace(pool=own.get(new.pool, new.pool)) for new in call.jobs]
+
+    async def _take(self, call: RegionJobs) -> Any:
         try:
             tenant = await self._at_home(call.tenant)
             verdicts = await self._passing.submit(
                 tenant,
-                self._in_our_pools(call),
+                self._in_own_pools(call),
                 is_admitted=call.is_admitted,
                 whole=call.whole,
                 first=call.first,
@@ -114,14 +121,6 @@ class RegionInlet:
             return refusal(unforeseen(error))
         return told_of(verdicts)
 
-    def _in_our_pools(self, call: PassedJobs) -> Sequence[NewJob]:
-        """Pools are made in each region, and have the same names and not the same numbers."""
-        named = self._platform.directory.pools.named
-        ours = {their: named(name, "/pool").number for their, name in (call.pools or {}).items()}
-        if all(their == number for their, number in ours.items()):
-            return call.jobs
-        return [new._replace(pool=ours[new.pool]) for new in call.jobs]
-
     async def _take_rows(self, body: bytes) -> bytes:
         of, kind, texts = msgspec.msgpack.decode(body, type=tuple[int, int, list[bytes]])
         rows = [msgspec.json.decode(text, type=MovedRow) for text in texts]
@@ -129,17 +128,19 @@ class RegionInlet:
         try:
             await self._at_home(lot.tenant)
             if lot.shard >= self._platform.tenant_shards.count:
-                raise InvalidRequest("There is no such shard in this region.")
-            return encode(await self._regions.moved_rows.take(lot))
+                raise Unavailable(code="NOT_HOME")  # it has not heard yet that they became more
+            said = await self._regions.moved_rows.take(lot)
+            return encode([refusal(one) if isinstance(one, FairwayError) else one for one in said])
         except FairwayError as error:
             return encode([refusal(error)] * len(rows))
 
     async def _tell_known(self, body: bytes) -> bytes:
-        """By what is in this store; nothing that was sent before is taken any more, for this
-        region has heard that it is not the home."""
+        """By what is in this store; nothing that was sent before is taken any more, for all
+        servers of this region have heard that it is not the home, and ended what they took in."""
         of, ids = msgspec.msgpack.decode(body, type=tuple[int, list[str]])
         tenant = TenantId(of)
-        if not await self._regions.watch.make_sure():
+        is_sure = await self._regions.watch.make_sure()
+        if not is_sure or not await self._regions.is_settled_elsewhere(tenant):
             raise Unavailable(code="NOT_HOME")
         shard = self._platform.tenant_shards.of(tenant)
         found = await self._regions.moved_rows.known(tenant, shard, ids[:IDS_MAX])

@@ -11,7 +11,7 @@ from typing import Any
 from fairway.core.ids import JobId, ids_from
 
 NOT_KNOWN = "UNAVAILABLE"
-#: Refusals that another try would meet again; a pool may be made there yet.
+#: Refusals that another try would meet again. (A missing pool is made by an operator.)
 FINAL = frozenset(
     {
         "NOT_UNIQUE",

@@ -61,10 +61,17 @@ class Acquaintance:
         looked_us = self._looked_us
         return looked_us is None or now_us - looked_us > STALE_SECONDS * 1e6
 
+    def goes_on(self, now_us: int) -> None:
+        """A look is under way that takes long, and this server was not stopped meanwhile."""
+        if not self.is_stale(now_us):
+            self._looked_us = now_us
+
     def looked(self, began_us: int, now_us: int, *, is_told: bool) -> None:
         """A look is over; `is_told`: the directory answered, or is this region."""
         if self.is_stale(began_us):
             self._is_told, self._asking_since_us = False, began_us
+        elif self.is_stale(now_us):  # stopped within it: what it heard may be of before
+            self._is_told, self._asking_since_us, is_told = False, now_us, False
         self._looked_us = now_us
         self._is_told = self._is_told or is_told
 

@@ -9,12 +9,12 @@ home may be this region: then it is handed to itself, the same way.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import msgspec
 
-from fairway.core.ids import ShardId, TenantId
+from fairway.core.ids import ShardId, TenantId, ids_from
 from fairway.core.regions.hand_over import is_to_be_sent_again, said_of
 from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
@@ -28,7 +28,7 @@ from fairway.services.regions.peer_calls import (
     RegionPeers,
 )
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
 
@@ -38,6 +38,7 @@ ROWS_AT_ONCE = 200
 CALL_BYTES_MAX = 4 << 20
 TENANTS_PER_ROUND = 100
 CALL_SECONDS_MAX = 10.0
+IDS_ASKED_MAX = 10_000  # at once, whether another region has them
 BUSY_SECONDS = 0.02
 REST_SECONDS = 0.5
 
@@ -58,24 +59,48 @@ class HandOver:
         self._homes = homes
         self._peers = peers
         self._metrics = metrics
+        self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._refusals: dict[TenantId, Set[str]] = {}  # as last told
+        self._silent: set[str] = set()  # regions that gave no answer in this round
 
     async def run_once(self, now_us: int) -> float:
         shards, did_something = self._dispatcher.open_shards(), False
         if not shards:
             return REST_SECONDS
+        self._silent.clear()
         async with self._database.background() as connection:
             busy = await store.shards_with_held(connection, list(shards))
         for shard in busy:
-            async with self._database.background() as connection:
-                tenants = await store.tenants_with_held(connection, shard, TENANTS_PER_ROUND)
-            for tenant in tenants:
-                did_something |= await self._hand_over(shard, tenant)
+            for tenant in await self._next_tenants(shard):
+                did_something |= await self._has_left(shard, tenant)
         return BUSY_SECONDS if did_something else REST_SECONDS
+
+    async def _next_tenants(self, shard: ShardId) -> list[TenantId]:
+        """In turn: many whose home is away keep none of the others waiting."""
+        after = self._after.get(shard, TenantId(-1))
+        async with self._database.background() as connection:
+            found = await store.tenants_with_held(connection, shard, after, TENANTS_PER_ROUND)
+        self._after[shard] = found[-1] if len(found) == TENANTS_PER_ROUND else TenantId(-1)
+        return found
+
+    async def _has_left(self, shard: ShardId, tenant: TenantId) -> bool:
+        """What goes wrong with one tenant's is its own: the others have their turn."""
+        try:
+            return await self._hand_over(shard, tenant)
+        except DISCONNECTED:
+            raise
+        except Exception as error:
+            log.error("cannot be handed over", tenant=tenant, error=repr(error))
+            return False
+
+    def _is_silent(self, region: str) -> bool:
+        """It may be heard by now, and still take nothing: that costs one call a round."""
+        return region in self._silent or self._peers.is_away(region)
 
     async def _hand_over(self, shard: ShardId, tenant: TenantId) -> bool:
         """One call's worth; whether anything left."""
         home = self._homes.home_of(tenant)
-        if self._peers.is_away(home):
+        if self._is_silent(home):
             return False
         async with self._database.background() as connection:
             rows = await store.held_of(connection, shard, tenant, ROWS_AT_ONCE)
@@ -87,10 +112,14 @@ class HandOver:
             return False
         ids = [row.id for row in rows]
         async with self._database.background() as connection:
-            await store.offer(connection, shard, tenant, ids, home)
+            ours = await store.offer(connection, shard, tenant, ids, home)
+        rows = [row for row in rows if row.id in ours]
+        if not rows:
+            return False  # the next owner of the shard was quicker
         try:
             answers = await self._send(home, tenant, rows)
         except (*BROKEN, msgspec.DecodeError) as error:
+            self._note_silence(home)
             log.warning("home takes nothing", region=home, error=repr(error))
             return False
         return await self._settle(shard, tenant, home, rows, answers)
@@ -116,10 +145,12 @@ class HandOver:
         rows: Sequence[HeldRow],
         answers: Sequence[Any],
     ) -> bool:
-        taken, others = list[HeldRow](), list[tuple[str, Any]]()
+        taken, others, refused = list[HeldRow](), list[tuple[str, Any]](), dict[str, Any]()
         for row, answer in zip(rows, answers, strict=True):
             is_moved = row.kind != HeldKind.SUBMISSION  # it is a job already: nothing ends its wait
             if is_to_be_sent_again(answer) or (is_moved and isinstance(answer, dict)):
+                said = answer if isinstance(answer, dict) else _first_refusal(answer)
+                refused[row.id] = said
                 continue  # it is held on, and sent again
             told = said_of(row.id, row.jobs, answer)
             if told is None:
@@ -131,30 +162,59 @@ class HandOver:
                 await store.handed_over(connection, shard, tenant, [row.id for row in taken])
             for id_, told in others:
                 await store.tell(connection, shard, tenant, id_, json.dumps(told))
+        self._note_refusals(home, tenant, refused)
         if taken or others:
             count = sum(max(row.jobs, 1) for row in taken)
             self._metrics.handed_over.labels(home).inc(count)
             log.info("handed over", region=home, tenant=tenant, jobs=count, otherwise=len(others))
         return bool(taken or others)
 
+    def _note_refusals(self, home: str, tenant: TenantId, refused: dict[str, Any]) -> None:
+        """Said once, as long as it is the same: it is tried again twice a second."""
+        codes = {str(said.get("code")): job for job, said in refused.items()}
+        if codes and codes.keys() != self._refusals.get(tenant):
+            log.warning("home takes some not yet", region=home, tenant=tenant, refused=codes)
+        self._refusals.pop(tenant, None)
+        if codes:
+            self._refusals[tenant] = codes.keys()
+
     async def _make_sure(self, shard: ShardId, tenant: TenantId, rows: Sequence[HeldRow]) -> bool:
         """Of a region that may have them: those that it has are its own to hand over."""
         region = rows[0].offered_to or ""
-        ids = [row.id for row in rows if row.offered_to == region]
-        if self._peers.is_away(region):
+        asked = _ids_of_each([row for row in rows if row.offered_to == region])
+        if self._is_silent(region):
             return False
         try:
-            body = _encode([tenant, ids])
+            body = _encode([tenant, [one for ids in asked.values() for one in ids]])
             answer = await self._peers.call(region, KNOWN_PATH, body, CALL_SECONDS_MAX)
             known = set(msgspec.msgpack.decode(answer, type=list[str]))
-        except (*BROKEN, msgspec.DecodeError, KeyError):
+        except (*BROKEN, msgspec.DecodeError):
+            self._note_silence(region)
             return False
+        there = [one for one, ids in asked.items() if not known.isdisjoint(ids)]
         async with self._database.background() as connection, connection.transaction():
-            if known:
-                await store.handed_over(connection, shard, tenant, sorted(known))
-            if rest := [one for one in ids if one not in known]:
-                await store.withdraw(connection, shard, tenant, rest)
+            if there:
+                await store.handed_over(connection, shard, tenant, there)
+            if rest := [one for one in asked if one not in there]:
+                await store.withdraw(connection, shard, tenant, rest, region)
         return True
+
+    def _note_silence(self, region: str) -> None:
+        if self._peers.is_away(region):  # not one that refused this call alone
+            self._silent.add(region)
+
+
+def _ids_of_each(rows: Sequence[HeldRow]) -> dict[str, Sequence[str]]:
+    """All that a region could know of each row: the first of a call may have become another job,
+    or been refused, while the rest of it is there. As many rows as one question holds."""
+    found: dict[str, Sequence[str]] = {}
+    count = 0
+    for row in rows:
+        count += max(row.jobs, 1)
+        if found and count > IDS_ASKED_MAX:
+            break
+        found[row.id] = ids_from(row.id, row.jobs) if row.jobs > 1 else [row.id]
+    return found
 
 
 def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:
@@ -167,3 +227,7 @@ def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:
             break
         found.append(row)
     return found
+
+
+def _first_refusal(answer: Sequence[Any]) -> Any:
+    return next(said for said in answer if isinstance(said, dict))

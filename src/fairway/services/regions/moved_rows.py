@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairway.core.backlog.streams import StreamKey
+from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
@@ -22,8 +23,6 @@ from fairway.services.submit.hints import Hints
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.submissions import KeyClaim, claim_keys
-
-NO_SUCH_POOL = {"code": "UNKNOWN_POOL", "detail": "There is no such pool in this region."}
 
 
 class MovedRow(msgspec.Struct):
@@ -64,14 +63,17 @@ class MovedRows:
         self._on_scheduled = on_scheduled
 
     async def take(self, lot: MovedLot) -> list[Any]:
-        """For each row: nothing, if it is here now; the job that it is, in a list; or that its pool
-        is not there, which holds up no other."""
-        pools, asked = self._directory.pools.by_name, lot.rows
-        lot = lot._replace(rows=[one for one in asked if one.pool in pools])
+        """For each row: nothing, if it is here now; the job that it is, in a list; or why not."""
+        refused = self._in_own_pools(lot.rows)
+        all_rows, lot = (
+            lot.rows,
+            lot._replace(rows=[one for one in lot.rows if one.pool not in refused]),
+        )
+        if not lot.rows:
+            return [refused[one.pool] for one in all_rows]
         types = await self._directory.know_types({one.type for one in lot.rows}, lot.tenant)
         for one in lot.rows:
             one.row["type"] = types[one.type]
-            one.row["pool"] = pools[one.pool].number
         async with self._database.background() as connection, connection.transaction():
             became = await self._claim(connection, lot)
             fresh = [one for one in lot.rows if one.row.get("id") not in became]
@@ -80,7 +82,17 @@ class MovedRows:
                 await store.insert_moved(connection, lot.kind, lot.shard, lot.tenant, texts)
         if lot.kind is HeldKind.JOB and fresh:
             self._announce(lot.shard, fresh)
-        return [_answer(one, became) if one.pool in pools else NO_SUCH_POOL for one in asked]
+        return [refused.get(one.pool) or _answer(one, became) for one in all_rows]
+
+    def _in_own_pools(self, rows: Sequence[MovedRow]) -> dict[str, FairwayError]:
+        """Give each row this store's number of its pool; answers the pools that are not here."""
+        refused: dict[str, FairwayError] = {}
+        for one in rows:
+            try:
+                one.row["pool"] = self._directory.pools.named(one.pool, "/pool").number
+            except InvalidRequest as error:
+                refused[one.pool] = error
+        return refused
 
     async def known(self, tenant: TenantId, shard: ShardId, ids: Sequence[str]) -> set[str]:
         """Which of these are here, as jobs or held."""

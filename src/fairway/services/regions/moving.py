@@ -110,7 +110,8 @@ class Moving:
                 connection, shard, term, tenant, SCHEDULES_AT_ONCE
             )
             part = await history.live_jobs(connection, shard, tenant, wanted)
-            page = [job for job in part.jobs if self._dispatcher.lease_on(job.id) is None]
+            # A row shows as waiting what ran and ended, until its end is on disk.
+            page = [job for job in part.jobs if not self._dispatcher.is_underway(job.id)]
             if len(page) < len(part.jobs):
                 self._running.add(tenant)
             gone = set[str]()

@@ -54,11 +54,20 @@ class RegionPeers:
 
     async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         """As a server of ours; what is asked may be asked twice. RegionAway: nobody answers."""
+        return (await self.call_in_turn(region, path, body, seconds))[0]
+
+    async def call_in_turn(
+        self, region: str, path: str, body: bytes, seconds: float
+    ) -> tuple[bytes, bool]:
+        """As `call`; and whether another of its servers, which gave no answer, may have it too."""
         request = RegionRequest("POST", path, body, self._lines, may_repeat=True)
-        reply = await self.pass_on(region, request, seconds)
-        if reply.status != 200:
-            raise RegionAway(region, is_open=reply.status >= 500)
-        return reply.body
+        reply, is_open = await self._in_turn(region, request, seconds)
+        return self._good(region, reply, is_open=is_open), is_open
+
+    async def ask_one(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+        """As `call`, of one server alone: one that hangs takes no more time than that."""
+        request = RegionRequest("POST", path, body, self._lines, may_repeat=False)
+        return self._good(region, await self.pass_on(region, request, seconds))
 
     async def ask_any(self, region: str, path: str, seconds: float) -> bytes:
         """All its servers at once, the first answer counts: one that hangs holds up nobody."""
@@ -84,6 +93,11 @@ class RegionPeers:
 
     async def pass_on(self, region: str, request: RegionRequest, seconds: float) -> Reply:
         """The first answer of any of its servers; another is asked if one surely did nothing."""
+        return (await self._in_turn(region, request, seconds))[0]
+
+    async def _in_turn(
+        self, region: str, request: RegionRequest, seconds: float
+    ) -> tuple[Reply, bool]:
         is_open, (method, path, body, lines, may_repeat) = False, request
         for url in self._addresses(region):
             try:
@@ -92,11 +106,12 @@ class RegionPeers:
                 continue
             except BROKEN:
                 is_open = True
+                self._last_good[region] = self._after(region, url)
                 if not may_repeat:
                     break
             else:
                 self._last_good[region] = url
-                return reply
+                return reply, is_open
         self.away.add(region)
         raise RegionAway(region, is_open=is_open)
 
@@ -106,8 +121,19 @@ class RegionPeers:
     def is_away(self, region: str) -> bool:
         return region in self.away
 
+    def _good(self, region: str, reply: Reply, *, is_open: bool = False) -> bytes:
+        if reply.status != 200:
+            raise RegionAway(region, is_open=is_open or reply.status >= 500)
+        return reply.body
+
+    def _after(self, region: str, url: str) -> str:
+        """Whom to begin with next time: one that hangs is not asked first again."""
+        urls = self._map.regions[region].urls
+        return urls[(urls.index(url) + 1) % len(urls)]
+
     def _addresses(self, region: str) -> list[str]:
-        urls = list(self._map.regions[region].urls)
+        named = self._map.regions.get(region)  # None: the directory has a longer list
+        urls = [] if named is None else list(named.urls)
         good = self._last_good.get(region)
         return [good, *(url for url in urls if url != good)] if good is not None else urls
 

@@ -35,7 +35,7 @@ log = logger("regions")
 
 ROUND_SECONDS = 1.0
 STATE_SECONDS_MAX = 1.0
-PULL_SECONDS_MAX = 10.0
+PULL_SECONDS_MAX = 3.0  # a page; below what makes a look stale
 PULL_PAUSE_SECONDS = 0.8
 OVERLAP = timedelta(seconds=10)  # makes up for commits that come late
 PAGE_ROWS = 2_000
@@ -92,6 +92,7 @@ class RegionWatch:
         self._one_looks = asyncio.Lock()
         self._acquaintance = Acquaintance()
         self._is_founded = False
+        self._shards_there = 0  # that this store has, when it was last looked
         self.states: dict[str, RegionState] = {}  # as last heard
         self.latencies_ms: dict[str, float] = {}
 
@@ -132,6 +133,7 @@ class RegionWatch:
         was_stale = self._acquaintance.is_stale(began_us)
         answers = await asyncio.gather(*map(self._ask_state, self._map.others))
         heard = [one for one in answers if one is not None]
+        self._peers.heard(self._map.here)  # nobody else asks it: what is handed over to it goes on
         async with self._database.background() as connection:
             if not self._is_founded:
                 await store.found_region(connection, self._map.here, self._map.first)
@@ -147,10 +149,10 @@ class RegionWatch:
             is_mine = not is_told and (
                 was_stale or await store.begin_pull(connection, PULL_PAUSE_SECONDS)
             )
+        self._acquaintance.goes_on(self._clock.now_us())
         if not is_told and leader.region in {one.region for one in heard}:
             is_told = not is_mine or await self._pull(leader)
-        async with self._database.background() as connection:
-            await self._homes.read(connection)
+        await self._read_homes()
         self._acquaintance.looked(
             began_us,
             self._clock.now_us(),
@@ -158,15 +160,21 @@ class RegionWatch:
         )
         self._metrics.looked(self._map.others, self.latencies_ms, self.lag_seconds())
 
+    async def _read_homes(self) -> None:
+        async with self._database.background() as connection:
+            await self._homes.read(connection)
+
     async def _grow(self, connection: Connection, count: int) -> None:
         """As many shards as the others have: tenants come with theirs, and ids of jobs name it."""
-        if count <= self._tenant_shards.count:
+        if count <= self._shards_there:  # not what tenants are said to need: that are no rows yet
             return
         async with connection.transaction():
-            if count > await shards.hold_count(connection):
+            there = await shards.hold_count(connection)
+            if count > there:
                 await shards.grow(connection, count)
-        self._tenant_shards.counted(count)
-        log.info("as many shards as in another region", shards=count)
+                log.info("as many shards as in another region", shards=count)
+        self._shards_there = max(there, count)
+        self._tenant_shards.counted(self._shards_there)
 
     def _check_own(self, row: RegionRow) -> None:
         if row.region != self._map.here:
@@ -206,9 +214,12 @@ class RegionWatch:
                     return False
                 now = now or page.now
                 conflicts += await self._store(kind, page)
+                self._acquaintance.goes_on(self._clock.now_us())
                 if page.last is None:
                     break
                 asked = AskedChanges(kind, *page.last)
+            if kind == "homes":
+                await self._read_homes()  # the rest of a large directory takes its time
         if conflicts:
             log.error("tenants of the directory have names or numbers of others", count=conflicts)
         async with self._database.background() as connection:
@@ -218,7 +229,7 @@ class RegionWatch:
 
     async def _ask_changes(self, region: str, asked: AskedChanges) -> Changes:
         body = msgspec.json.encode(asked)
-        answer = await self._peers.call(region, DIRECTORY_PATH, body, PULL_SECONDS_MAX)
+        answer = await self._peers.ask_one(region, DIRECTORY_PATH, body, PULL_SECONDS_MAX)
         return msgspec.json.decode(answer, type=Changes)
 
     async def _store(self, kind: Kind, page: Changes) -> int:

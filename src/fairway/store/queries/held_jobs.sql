@@ -6,8 +6,8 @@ ON CONFLICT DO NOTHING
 
 -- name: hold_jobs
 -- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
--- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage, or came here
--- before and left a word on what became of it then: two cannot be held under one id.
+-- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage. What became
+-- of a call that began with the job gives way to it; a call that still waits has the job in it.
 WITH gone AS (
     DELETE FROM jobs
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
@@ -15,8 +15,6 @@ WITH gone AS (
       AND jobs.id = asked.id
       AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
-      AND NOT EXISTS (SELECT FROM held_jobs AS other
-                      WHERE other.shard = :shard AND other.tenant = asked.tenant AND other.id = jobs.id)
     RETURNING jobs.*
 ), held AS (
     INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
@@ -28,7 +26,10 @@ WITH gone AS (
     JOIN job_types ON job_types.id = gone.type
     JOIN pools ON pools.number = gone.pool
     LEFT JOIN idempotency AS key ON key.shard = gone.shard AND key.tenant = gone.tenant AND key.job = gone.id
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (shard, tenant, id) DO UPDATE
+        SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
+            offered_to = NULL, told = NULL
+        WHERE held_jobs.told IS NOT NULL
 )
 SELECT gone.id::text AS id FROM gone
 
@@ -69,7 +70,7 @@ WHERE of_jobs.is_there OR of_schedules.is_there
 SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL
 
 -- name: tenants_with_held
-SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND told IS NULL LIMIT :limit
+SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
 -- The oldest that wait; those that no region has been sent yet, or those that this one has.
@@ -78,14 +79,16 @@ WHERE shard = :shard AND tenant = :tenant AND told IS NULL
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
--- From here on that region may have them, whatever we hear.
+-- From here on that region may have them, whatever we hear. Not what another server sent elsewhere since we read it.
 UPDATE held_jobs SET offered_to = :region
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+  AND coalesce(offered_to, :region) = :region
+RETURNING id::text AS id
 
 -- name: withdraw_held
 -- The region that was asked has none of these, and will not take them any more.
 UPDATE held_jobs SET offered_to = NULL
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL AND offered_to = :region
 
 -- name: handed_over
 DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])

@@ -26,6 +26,10 @@ WHERE directory = :directory AND directory_term = :term
 SELECT tenant, region, term, directory_term FROM tenant_homes
 WHERE changed_at > :since::timestamptz - interval '10 seconds'
 
+-- name: moved_of_late
+SELECT true AS is_late FROM tenant_homes
+WHERE tenant = :tenant AND changed_at > now() - make_interval(secs => :seconds::float8)
+
 -- name: count_homes
 -- How many tenants are at home where; those without a row are in the directory.
 SELECT coalesce(home.region, :directory) AS region, count(*) AS tenants
@@ -62,6 +66,11 @@ WHERE came_from = :region
 UPDATE region_state SET directory = region, directory_term = greatest(directory_term, :heard) + 1,
                         known_until = '-infinity', conflicts = 0
 RETURNING directory_term
+
+-- name: restate_homes
+-- All homes are the new directory's word, not only those that it moves: whatever the last one said of any of them while it
+-- was cut off was said under a lower term.
+UPDATE tenant_homes SET directory_term = :directory_term, changed_at = now() WHERE directory_term < :directory_term
 
 -- name: raise_term
 -- Homes that were moved together stand above all that was said before.

@@ -83,8 +83,11 @@ async def shards_with_held(connection: Connection, shards: Sequence[ShardId]) ->
     return await fetch_values(connection, _SQL["shards_with_held"], shards=shards)
 
 
-async def tenants_with_held(connection: Connection, shard: ShardId, limit: int) -> list[TenantId]:
-    return await fetch_values(connection, _SQL["tenants_with_held"], shard=shard, limit=limit)
+async def tenants_with_held(
+    connection: Connection, shard: ShardId, after: TenantId, limit: int
+) -> list[TenantId]:
+    asked = {"shard": shard, "after": after, "limit": limit}
+    return await fetch_values(connection, _SQL["tenants_with_held"], **asked)
 
 
 async def held_of(
@@ -96,15 +99,17 @@ async def held_of(
 
 async def offer(
     connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
-) -> None:
+) -> set[str]:
+    """Those that may be sent there: the others are gone, or were offered to another region."""
     asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    await execute(connection, _SQL["offer_held"], **asked, region=region)
+    return set(await fetch_values(connection, _SQL["offer_held"], **asked, region=region))
 
 
 async def withdraw(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
 ) -> None:
-    await execute(connection, _SQL["withdraw_held"], shard=shard, tenant=tenant, ids=ids)
+    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    await execute(connection, _SQL["withdraw_held"], **asked, region=region)
 
 
 async def handed_over(

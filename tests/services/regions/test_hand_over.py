@@ -1,0 +1,171 @@
+"""What is held is handed over once, in turn, whatever befalls one tenant or one region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from fairway.core.ids import FIRST_SHARD, JobId, TenantId
+from fairway.core.regions.held import HeldCall
+from fairway.core.regions.region_map import region_map
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.random_ids import JobIdFactory
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.regions import hand_over
+from fairway.services.regions.hand_over import HandOver
+from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway, RegionPeers
+from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.store.connections.database import Connection, Database
+from fairway.store.regions import held_jobs as store
+
+IDS = JobIdFactory(SystemClock(), 1)
+ONE, TWO, THREE = TenantId(1), TenantId(2), TenantId(3)
+
+
+class Shards:
+    def open_shards(self) -> set[int]:
+        return {FIRST_SHARD}
+
+
+class Homes:
+    def __init__(self, **homes: str) -> None:
+        self.of = {TenantId(int(tenant[1:])): region for tenant, region in homes.items()}
+
+    def home_of(self, tenant: TenantId) -> str:
+        return self.of[tenant]
+
+
+class Peers:
+    """Regions that take everything, unless they are said to do otherwise."""
+
+    def __init__(self, answer: Callable[[str, str, Any], bytes] | None = None) -> None:
+        self.away: set[str] = set()
+        self.heard: list[tuple[str, str]] = []
+        self._answer = answer
+
+    def is_away(self, region: str) -> bool:
+        return False  # heard again at once: its servers answer, and take nothing
+
+    async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+        self.heard.append((region, path))
+        said = msgspec.msgpack.decode(body)
+        if self._answer is not None:
+            return self._answer(region, path, said)
+        return msgspec.msgpack.encode([[None] * len(said), {}])
+
+
+async def hold(database: Database, tenant: TenantId, jobs: int = 1, **more: Any) -> list[JobId]:
+    ids = IDS.make(FIRST_SHARD, jobs)
+    body = msgspec.msgpack.encode([tenant])
+    offered_to = more.get("offered_to")
+    call = HeldCall(FIRST_SHARD, tenant, ids[0], ids[-1], jobs, body, offered_to)
+    async with database.background() as connection:
+        await store.hold(connection, call)
+    return ids
+
+
+async def held(database: Database, tenant: TenantId) -> dict[str, str | None]:
+    """What waits, and whom it was offered to."""
+    async with database.background() as connection:
+        rows = await store.held_of(connection, FIRST_SHARD, tenant, 100)
+    return {row.id: row.offered_to for row in rows}
+
+
+def handing(database: Database, homes: Homes, peers: Any) -> HandOver:
+    return HandOver(
+        database,
+        cast(Dispatcher, Shards()),
+        cast(HomeTable, homes),
+        cast(RegionPeers, peers),
+        RegionMetrics(CollectorRegistry()),
+    )
+
+
+async def test_many_whose_home_is_away_keep_nobody_waiting(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hand_over, "TENANTS_PER_ROUND", 2)
+    peers = Peers()
+    peers.is_away = lambda region: region == "eu"  # type: ignore[method-assign]
+    for tenant in (ONE, TWO, THREE):
+        await hold(database, tenant)
+    handed = handing(database, Homes(t1="eu", t2="eu", t3="us"), peers)
+    await handed.run_once(0)
+    await handed.run_once(0)
+    assert not await held(database, THREE)
+    assert await held(database, ONE)
+
+
+async def test_what_nobody_can_read_of_one_tenant_holds_up_no_other(database: Database) -> None:
+    def answer(region: str, path: str, said: Any) -> bytes:
+        of_one = said[0][0] == ONE
+        return msgspec.msgpack.encode([[[["an", "answer"]] * 7 if of_one else None], {}])
+
+    await hold(database, ONE, jobs=2)
+    await hold(database, TWO)
+    await handing(database, Homes(t1="eu", t2="eu"), Peers(answer)).run_once(0)
+    assert not await held(database, TWO)
+    assert await held(database, ONE)
+
+
+async def test_a_home_that_hangs_costs_one_call_a_round(database: Database) -> None:
+    class Hung(Peers):
+        async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+            if region == "us":
+                return await super().call(region, path, body, seconds)
+            self.heard.append((region, path))
+            self.away.add(region)
+            raise RegionAway(region, is_open=True)
+
+        def is_away(self, region: str) -> bool:
+            is_away = region in self.away
+            self.away.discard(region)  # the watch hears it again
+            return is_away
+
+    peers = Hung()
+    for tenant in (ONE, TWO, THREE):
+        await hold(database, tenant)
+    await handing(database, Homes(t1="eu", t2="eu", t3="us"), peers).run_once(0)
+    assert peers.heard == [("eu", JOBS_PATH), ("us", JOBS_PATH)]
+
+
+async def test_a_region_that_this_one_was_not_told_of_is_away(database: Database) -> None:
+    regions = region_map("eu", "eu=http://127.0.0.1:9;us=http://127.0.0.1:9")
+    assert regions is not None
+    peers = RegionPeers(regions, "secret")
+    ids = await hold(database, ONE)
+    await handing(database, Homes(t1="asia"), peers).run_once(0)
+    assert list(await held(database, ONE)) == ids[:1]
+
+
+async def test_what_the_next_owner_sent_elsewhere_is_not_sent_again(
+    database: Database, connection: Connection
+) -> None:
+    """A server that was stopped between its look and its offer."""
+    (job,) = await hold(database, ONE)
+    of_shard = connection, FIRST_SHARD, ONE, [job]
+    assert await store.offer(*of_shard, "us") == {job}
+    assert await store.offer(*of_shard, "us") == {job}, "asked again, after no answer"
+    assert await store.offer(*of_shard, "eu") == set()
+    await store.withdraw(*of_shard, "eu")
+    assert await held(database, ONE) == {job: "us"}
+    await store.withdraw(*of_shard, "us")
+    assert await held(database, ONE) == {job: None}
+
+
+async def test_a_call_is_there_if_any_of_its_jobs_is(database: Database) -> None:
+    """Its first became an earlier job with the same key: the others were made all the same."""
+    ids = await hold(database, ONE, jobs=3, offered_to="eu")
+
+    def answer(region: str, path: str, said: Any) -> bytes:
+        return msgspec.msgpack.encode([one for one in said[1] if one in ids[1:]])
+
+    peers = Peers(answer)
+    await handing(database, Homes(t1="us"), peers).run_once(0)
+    assert not await held(database, ONE)
+    assert [region for region, _ in peers.heard] == ["eu"]

@@ -1,0 +1,57 @@
+"""Unfinished jobs leave for another region and are taken in there: none is lost on the way."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from tests.services.platform_room import new, submit
+
+from fairway.core.errors import FairwayError
+from fairway.core.ids import FIRST_SHARD, JobId
+from fairway.core.regions.held import HeldCall, HeldKind
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.services.regions.moved_rows import MovedLot, MovedRow, MovedRows
+from fairway.store.regions import held_jobs as store
+
+
+async def leave(platform: Platform, tenant: Tenant, *jobs: JobId) -> list[MovedRow]:
+    """Out of the jobs, as they are sent to their home."""
+    term = platform.dispatcher.term_of(FIRST_SHARD)
+    assert term is not None
+    async with platform.database.background() as connection:
+        gone = await store.hold_jobs(connection, FIRST_SHARD, term, tenant.id, jobs)
+        assert gone == set(jobs)
+        rows = await store.held_of(connection, FIRST_SHARD, tenant.id, 10)
+    assert [row.id for row in rows] == sorted(jobs), "nothing is lost"
+    return [msgspec.json.decode(row.body, type=MovedRow) for row in rows]
+
+
+async def test_a_job_that_leaves_outlasts_what_was_told_of_its_call(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """It was held here, became its home's, came back with a failover, and leaves again."""
+    (job,) = await submit(platform, tenant)
+    call = HeldCall(FIRST_SHARD, tenant.id, job, job, 1, b"", None)
+    async with platform.database.background() as connection:
+        await store.hold(connection, call)
+        told = json.dumps(["", "another"])
+        await store.tell(connection, FIRST_SHARD, tenant.id, job, told)
+    await leave(platform, tenant, job)
+
+
+async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
+    platform: Platform, tenant: Tenant
+) -> None:
+    jobs = await submit(platform, tenant, new(), new())
+    rows = await leave(platform, tenant, *jobs)
+    rows[0].pool = "gpu"
+    taking = MovedRows(
+        platform.database, platform.directory, platform.dispatcher, platform.hints, lambda: None
+    )
+    refused, taken = await taking.take(MovedLot(tenant.id, HeldKind.JOB, rows))
+    assert isinstance(refused, FairwayError)
+    assert (refused.code, taken) == ("UNKNOWN_POOL", None)
+    known = await taking.known(tenant.id, FIRST_SHARD, [row.row["id"] for row in rows[1:]])
+    assert known == {jobs[1]}
