@@ -64,18 +64,6 @@ async def test_a_shard_that_a_tenant_came_with_has_a_row_too(
     assert await connection.fetchval("SELECT shards FROM cluster") == SHARDS
 
 
-async def test_a_home_that_moved_of_late_is_not_settled(
-    database: Database, connection: Connection
-) -> None:
-    """Another server of the region may not have heard of it, and take in what is on its way."""
-    tenant = TenantId(1)
-    assert await store.is_settled(connection, tenant, 5)
-    row = {"tenant": tenant, "region": "us", "term": 1, "directory_term": 1}
-    await store.store_changes(connection, "homes", [json.dumps(row)])
-    assert not await store.is_settled(connection, tenant, 5)
-    assert await store.is_settled(connection, tenant, 0)
-
-
 async def test_a_new_directory_stands_by_the_homes_that_it_does_not_move(
     database: Database, connection: Connection
 ) -> None:

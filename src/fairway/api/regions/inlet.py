@@ -135,12 +135,12 @@ class RegionInlet:
             return encode([refusal(error)] * len(rows))
 
     async def _tell_known(self, body: bytes) -> bytes:
-        """By what is in this store; nothing that was sent before is taken any more, for all
-        servers of this region have heard that it is not the home, and ended what they took in."""
+        """By what is in this store; nothing that was sent before is taken any more, for this
+        server has heard that its region is not the home."""
         of, ids = msgspec.msgpack.decode(body, type=tuple[int, list[str]])
         tenant = TenantId(of)
         is_sure = await self._regions.watch.make_sure()
-        if not is_sure or not await self._regions.is_settled_elsewhere(tenant):
+        if not is_sure or self._regions.elsewhere(tenant) is None:
             raise Unavailable(code="NOT_HOME")
         shard = self._platform.tenant_shards.of(tenant)
         found = await self._regions.moved_rows.known(tenant, shard, ids[:IDS_MAX])

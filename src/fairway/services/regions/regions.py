@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.regions.homes import STALE_SECONDS
 from fairway.core.regions.region_map import RegionMap, region_map, region_number_of
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
@@ -89,7 +88,6 @@ class Regions:
     ) -> None:
         self.map = regions
         self._database = database
-        self._settle_seconds = STALE_SECONDS + settings.store_wait_seconds
         self.metrics = RegionMetrics(metrics.registry)
         self.peers = RegionPeers(regions, settings.region_secret)
         self.secret = settings.region_secret.encode()
@@ -134,14 +132,6 @@ class Regions:
         """The tenant's home, if that is another region."""
         home = self.homes.home_of(tenant)
         return None if home == self.map.here else home
-
-    async def is_settled_elsewhere(self, tenant: TenantId) -> bool:
-        """Whether no server of this region takes anything in for the tenant any more: each has
-        looked since it moved, and what it had begun before is on disk, or given up."""
-        if self.elsewhere(tenant) is None:
-            return False
-        async with self._database.background() as connection:
-            return await store.is_settled(connection, tenant, self._settle_seconds)
 
     async def standing(self) -> RegionStanding:
         async with told_if_away, self._database.people() as connection:

@@ -26,10 +26,6 @@ WHERE directory = :directory AND directory_term = :term
 SELECT tenant, region, term, directory_term FROM tenant_homes
 WHERE changed_at > :since::timestamptz - interval '10 seconds'
 
--- name: moved_of_late
-SELECT true AS is_late FROM tenant_homes
-WHERE tenant = :tenant AND changed_at > now() - make_interval(secs => :seconds::float8)
-
 -- name: count_homes
 -- How many tenants are at home where; those without a row are in the directory.
 SELECT coalesce(home.region, :directory) AS region, count(*) AS tenants

@@ -91,12 +91,6 @@ async def homes(connection: Connection, since: datetime) -> dict[TenantId, Home]
     return {row["tenant"]: Home(*tuple(row)[1:]) for row in rows}
 
 
-async def is_settled(connection: Connection, tenant: TenantId, seconds: float) -> bool:
-    """Whether its home has been the same for so long, as far as this store knows."""
-    asked = {"tenant": tenant, "seconds": seconds}
-    return not await is_found(connection, _SQL["moved_of_late"], **asked)
-
-
 async def count_homes(connection: Connection, directory: str) -> dict[str, int]:
     rows = await fetch(connection, _SQL["count_homes"], directory=directory)
     return {row["region"]: row["tenants"] for row in rows}
