@@ -33,9 +33,9 @@ from fairway.runtime.settings import replaced
 from fairway.services.dispatch.run_ends import SILENT
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
-from fairway.services.workers import rescuer as rescuer_module
 from fairway.services.workers.lost_leases import LOST_AT_ONCE
 from fairway.services.workers.rescuer import Rescuer
+from fairway.store import leases
 from fairway.store.leases import SessionRow
 
 SILENCE_SECONDS = QUICK.lease_seconds["short"]
@@ -200,8 +200,8 @@ async def test_workers_are_heard_while_a_node_of_the_store_is_away(
     async def silent(_: object, terms: Mapping[ShardId, Term], seconds: float) -> dict[str, float]:
         return {"x": seconds}
 
-    monkeypatch.setattr(rescuer_module.store, "see_sessions", see)
-    monkeypatch.setattr(rescuer_module.store, "silent_sessions", silent)
+    monkeypatch.setattr(leases, "see_sessions", see)
+    monkeypatch.setattr(leases, "silent_sessions", silent)
     database: Any = SimpleNamespace(
         batches_of=lambda some: [[one] for one in some], hot=nullcontext
     )
