@@ -19,6 +19,7 @@ from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.store import leadership, outcomes, submissions
+from fairway.store.billing import usage
 from fairway.store.connections.database import ID_TAKEN, Connection, Database
 from fairway.store.connections.error_classes import is_about_rows
 from fairway.store.connections.hosts import connect_for_once
@@ -171,6 +172,33 @@ async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> No
         await leadership.release_shards(connection, {one: rows[one].term for one in rows})
     nodes = {message.detail.split()[2] for message in heard if message.message[:7] == "issuing"}
     assert len(nodes) == 1
+
+
+@on_a_cluster
+async def test_what_is_booked_and_what_is_taken_are_kept_together(cluster: Database) -> None:
+    """The books are with the coordinator, the log on a node: a bare commit of each loses usage."""
+    heard: list[Any] = []
+
+    def hear(_: Any, message: Any) -> None:
+        heard.append(message)
+
+    assert cluster.placement is not None
+    shard = cluster.placement.groups[0][0]
+    async with cluster.background() as connection:
+        await usage.begin_billing(connection, [shard])
+        await connection.execute(
+            "INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)"
+            " VALUES ($1, '{1}', '{1}', '{1}', '{5}')",
+            shard,
+        )
+        connection.add_log_listener(hear)
+        await connection.execute(
+            "SET citus.log_remote_commands = on; SET client_min_messages = log"
+        )
+        assert await usage.roll_up(connection, [shard], 10) > 0
+        await connection.execute("RESET client_min_messages; RESET citus.log_remote_commands")
+        connection.remove_log_listener(hear)
+    assert any("PREPARE TRANSACTION" in message.message for message in heard)
 
 
 def _job(shard: ShardId, number: int) -> QueuedJob:
