@@ -39,24 +39,24 @@ class HearsNodes:
 
     async def fetch(self, *values: Any, **options: Any) -> Any:
         try:
-            return await super().fetch(*values, **options)  # type: ignore[misc]
+            return await super().fetch(*values, **options)  # type: ignore[misc]  # mixed in
         except asyncpg.InternalServerError as error:
             raise as_said(error) from error
 
     async def fetchrow(self, *values: Any, **options: Any) -> Any:
         try:
-            return await super().fetchrow(*values, **options)  # type: ignore[misc]
+            return await super().fetchrow(*values, **options)  # type: ignore[misc]  # mixed in
         except asyncpg.InternalServerError as error:
             raise as_said(error) from error
 
     async def execute(self, *values: Any, **options: Any) -> Any:
         try:
-            return await super().execute(*values, **options)  # type: ignore[misc]
+            return await super().execute(*values, **options)  # type: ignore[misc]  # mixed in
         except asyncpg.InternalServerError as error:
             raise as_said(error) from error
 
     async def copy_records_to_table(self, *values: Any, **options: Any) -> Any:
         try:
-            return await super().copy_records_to_table(*values, **options)  # type: ignore[misc]
+            return await super().copy_records_to_table(*values, **options)  # type: ignore[misc]  # mixed in
         except asyncpg.InternalServerError as error:
             raise as_said(error) from error
