@@ -12,26 +12,32 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
+import asyncpg
 import pytest
 
 from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.store import leadership, outcomes, submissions
-from fairway.store.connections.database import Database
+from fairway.store.billing import usage
+from fairway.store.connections.database import ID_TAKEN, Connection, Database
+from fairway.store.connections.error_classes import is_about_rows
 from fairway.store.connections.hosts import connect_for_once
+from fairway.store.connections.node_errors import as_said
 from fairway.store.connections.placement import placed
 from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.distribution import BY_SHARD, distribute
 from fairway.store.schema.migrate import migrate_at, silent
-from fairway.store.sql import load, routed
+from fairway.store.sql import Statement, load, routed
 
 URL = os.environ.get("FAIRWAY_TEST_CITUS_URL", "")
 on_a_cluster = pytest.mark.skipif(not URL, reason="needs a Citus cluster")
 
 OTHERS = resources.files("fairway.store").joinpath("queries", "distributed")
 ONLY_THERE = {"removals.sql", "bookings.sql"}
+IN_STEPS = {"record_successes", "record_parents", "settle"}  # read by the next step
+ONLY_FOR_EFFECT = {"pg_notify"}  # columns that nobody reads
 
 
 def test_a_key_that_is_compared_as_a_whole_names_its_shards() -> None:
@@ -65,6 +71,38 @@ def test_other_texts_are_of_statements_that_there_are() -> None:
                 line[9:] for line in file.read_text("utf-8").split("\n") if "-- name: " in line
             }
             assert names <= set(load(file.name)), file.name
+
+
+async def test_other_texts_answer_what_their_readers_read(connection: Connection) -> None:
+    """Somebody adds a column to a statement, and not to its other text: no shard was claimed."""
+    queries = resources.files("fairway.store").joinpath("queries")
+    files = [file.name for file in queries.iterdir() if file.name.endswith(".sql")]
+    missing: dict[str, list[str]] = {}
+    for statement in (one for name in files for one in load(name).values() if one.distributed):
+        assert statement.distributed is not None
+        ours, theirs = [
+            await _columns(connection, one) for one in (statement, statement.distributed)
+        ]
+        if ours != theirs and statement.name not in IN_STEPS:
+            missing[statement.name] = theirs
+    assert missing == {}
+
+
+async def _columns(connection: Connection, statement: Statement) -> list[str]:
+    prepared = await connection.prepare(statement.text)
+    names = [attribute.name for attribute in prepared.get_attributes()]
+    return [name for name in names if name not in ONLY_FOR_EFFECT]
+
+
+def test_what_a_node_said_is_of_its_class() -> None:
+    """Citus loses the code where it copies: a job that was stored already was answered with 500."""
+    taken = asyncpg.InternalServerError('duplicate key value violates unique constraint "x_102"')
+    assert isinstance(as_said(taken), ID_TAKEN)
+    assert as_said(taken).sqlstate == "23505"
+    held = asyncpg.InternalServerError("canceling statement due to lock timeout")
+    assert not is_about_rows(as_said(held))
+    other = asyncpg.InternalServerError("cache lookup failed for type 7")
+    assert as_said(other) is other
 
 
 def test_shards_that_lie_together_are_a_group() -> None:
@@ -127,9 +165,40 @@ async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> No
         ]
         assert await outcomes.record_successes(connection, terms, done) == set()
         await connection.execute("RESET client_min_messages; RESET citus.log_remote_commands")
+        saved = [leadership.RateRow(one, rows[one].term, b"x") for one in rows]
+        await leadership.write_rates(connection, saved)
+        group = cluster.placement.groups[0]
+        assert [row.shard for row, _ in await leadership.read_rates(connection, group)] == group
         await leadership.release_shards(connection, {one: rows[one].term for one in rows})
     nodes = {message.detail.split()[2] for message in heard if message.message[:7] == "issuing"}
     assert len(nodes) == 1
+
+
+@on_a_cluster
+async def test_what_is_booked_and_what_is_taken_are_kept_together(cluster: Database) -> None:
+    """The books are with the coordinator, the log on a node: a bare commit of each loses usage."""
+    heard: list[Any] = []
+
+    def hear(_: Any, message: Any) -> None:
+        heard.append(message)
+
+    assert cluster.placement is not None
+    shard = cluster.placement.groups[0][0]
+    async with cluster.background() as connection:
+        await usage.begin_billing(connection, [shard])
+        await connection.execute(
+            "INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)"
+            " VALUES ($1, '{1}', '{1}', '{1}', '{5}')",
+            shard,
+        )
+        connection.add_log_listener(hear)
+        await connection.execute(
+            "SET citus.log_remote_commands = on; SET client_min_messages = log"
+        )
+        assert await usage.roll_up(connection, [shard], 10) > 0
+        await connection.execute("RESET client_min_messages; RESET citus.log_remote_commands")
+        connection.remove_log_listener(hear)
+    assert any("PREPARE TRANSACTION" in message.message for message in heard)
 
 
 def _job(shard: ShardId, number: int) -> QueuedJob:

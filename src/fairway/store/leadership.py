@@ -19,7 +19,6 @@ from fairway.store.connections.database import (
     DISCONNECTED,
     Connection,
     Record,
-    execute,
     fetch,
     fetch_value,
 )
@@ -286,9 +285,9 @@ async def release_shards(
 
 
 async def write_rates(connection: Connection, rows: Sequence[RateRow]) -> None:
-    """Of shards that are still owned under these terms."""
+    """Of shards that are still owned under these terms, and whose nodes answer."""
     given = columns(sorted(rows), "shards", "terms", "windows")
-    await execute(connection, _SQL["write_rates"], **given)
+    await _ask(connection, _SQL["write_rates"], {row.shard for row in rows}, **given)
 
 
 async def read_rates(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
+import asyncpg
 import pytest
 from tests.services.platform_room import (
     LONG,
@@ -31,6 +35,8 @@ from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 from fairway.services.workers.lost_leases import LOST_AT_ONCE
 from fairway.services.workers.rescuer import Rescuer
+from fairway.store import leases
+from fairway.store.leases import SessionRow
 
 SILENCE_SECONDS = QUICK.lease_seconds["short"]
 
@@ -213,3 +219,33 @@ async def test_a_worker_that_held_very_many_is_given_up_in_parts(
         assert hand.key not in platform.dispatcher.sessions
     await until(lambda: not platform.dispatcher.leases)
     assert (sum(sizes), max(sizes)) == (count, LOST_AT_ONCE)
+
+
+async def test_workers_are_heard_while_a_node_of_the_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first group of shards lies on it: the next one says as well who we are."""
+    asked: list[list[ShardId]] = []
+
+    async def see(_: object, terms: Mapping[ShardId, Term], rows: object) -> bool:
+        asked.append(list(terms))
+        if len(asked) == 1:
+            raise asyncpg.ConnectionFailureError("connection to the remote node failed")
+        return len(asked) > 2
+
+    async def silent(_: object, terms: Mapping[ShardId, Term], seconds: float) -> dict[str, float]:
+        return {"x": seconds}
+
+    monkeypatch.setattr(leases, "see_sessions", see)
+    monkeypatch.setattr(leases, "silent_sessions", silent)
+    database: Any = SimpleNamespace(
+        batches_of=lambda some: [[one] for one in some], hot=nullcontext
+    )
+    pools = SimpleNamespace(by_name={"short": 1})
+    terms = {ShardId(0): Term(1), ShardId(1): Term(2), ShardId(2): Term(3)}
+    dispatcher: Any = SimpleNamespace(terms=lambda: terms, pools=pools)
+    settings: Any = SimpleNamespace(lease_seconds_of=lambda pool: 5.0)
+    rescuer = Rescuer(database, dispatcher, settings)
+    found = await rescuer._ask(rescuer._terms(), [SessionRow("x", "w")])
+    assert asked == [[0], [1], [2]]
+    assert found == ({2: 3}, {"x": 5.0})

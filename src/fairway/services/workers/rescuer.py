@@ -20,6 +20,7 @@ from fairway.services.sessions.sessions import Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
 from fairway.store.connections.database import Database
+from fairway.store.connections.error_classes import is_node_away
 
 log = logger("rescuer")
 
@@ -49,8 +50,8 @@ class Rescuer:
 
     async def run_once(self, now_us: int) -> float:
         heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
-        terms = self._terms()
-        if terms and await self._look(terms, [session.row for session in heard], now_us):
+        ways = self._terms()
+        if ways and await self._look(ways, [session.row for session in heard], now_us):
             self._noted_us.update((session.key, now_us) for session in heard)
         else:  # workers have no reason to speak to us: what we heard before says nothing later
             self._noted_us.clear()
@@ -62,22 +63,39 @@ class Rescuer:
         }
         return self.rest_seconds
 
-    def _terms(self) -> dict[ShardId, Term]:
-        """By which the store knows us: any will do."""
-        some = self._database.batches_of(self._dispatcher.terms())
-        return {shard: self._dispatcher.terms()[shard] for shard in some[0]} if some else {}
+    def _terms(self) -> list[dict[ShardId, Term]]:
+        """By which the store knows us: any will do. On a distributed store a node may be away."""
+        held = self._dispatcher.terms()
+        return [{one: held[one] for one in some} for some in self._database.batches_of(held)]
+
+    async def _ask(
+        self, ways: Sequence[Mapping[ShardId, Term]], heard: Sequence[store.SessionRow]
+    ) -> tuple[Mapping[ShardId, Term], dict[str, float]]:
+        """Write down who was heard; answers who is silent, and the terms by which that is known."""
+        for number, terms in enumerate(ways, 1):
+            try:
+                async with self._database.hot() as connection:
+                    if heard and not await store.see_sessions(connection, terms, heard):
+                        continue  # those shards are another's by now
+                    return terms, await store.silent_sessions(connection, terms, self._shortest)
+            except Exception as error:
+                if number == len(ways) or not is_node_away(error):
+                    raise
+        return {}, {}
 
     async def _look(
-        self, terms: Mapping[ShardId, Term], heard: Sequence[store.SessionRow], now_us: int
+        self,
+        ways: Sequence[Mapping[ShardId, Term]],
+        heard: Sequence[store.SessionRow],
+        now_us: int,
     ) -> bool:
         """Write down who was heard, then give up who was not; False where we own nothing any more.
 
         A session that is not written down falls silent for nobody, so it must not count as noted.
         """
-        async with self._database.hot() as connection:
-            if heard and not await store.see_sessions(connection, terms, heard):
-                return False
-            silent = await store.silent_sessions(connection, terms, self._shortest)
+        terms, silent = await self._ask(ways, heard)
+        if not terms:
+            return False
         restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
         listened = {shard for shard in restored if self._has_listened(shard, now_us)}
         if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):

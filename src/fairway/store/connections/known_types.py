@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
 
+from fairway.store.connections.node_errors import HearsNodes
 from fairway.store.connections.placement import Placement
 
 #: Numbers below it are given by hand in PostgreSQL's source (`FirstGenbkiObjectId`).
@@ -56,4 +57,4 @@ def placed_by(kind: type[Kind], where: Placement | None) -> type[Kind]:
     """Connections of one store: the driver makes them, so what they know is in their class."""
     if where is None:
         return kind
-    return type(kind.__name__, (kind,), {"placement": where})
+    return type(kind.__name__, (HearsNodes, kind), {"placement": where})

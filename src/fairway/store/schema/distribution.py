@@ -43,6 +43,11 @@ BY_SHARD = (
     "held_jobs",
     "rate_windows",
 )
+#: With the coordinator, and known to Citus: what is written there and on a node in one transaction
+#: is kept on both or on neither (two phases). Of other tables it knows nothing: a coordinator that
+#: died between a node's commit and its own would have lost what was taken from the log and not yet
+#: booked.
+WITH_COORDINATOR = "billing_shards"
 PARTS_PER_NODE = 4  # of the store's own: so a node that joins can be given some
 
 Say: TypeAlias = Callable[[str], None]
@@ -61,6 +66,7 @@ FROM run_command_on_workers(
 )
 """
 _DISTRIBUTED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h'"
+_KNOWN = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1::text::regclass)"
 
 
 class Distribution(NamedTuple):
@@ -86,6 +92,9 @@ async def distribute(connection: Connection, say: Say, parts: int | None = None)
     for table in missing:
         await _distribute(connection, table, parts)
         say(f"Table {table}: by shard.")
+    if not await connection.fetchval(_KNOWN, WITH_COORDINATOR):
+        await connection.execute(f"SELECT citus_add_local_table_to_metadata('{WITH_COORDINATOR}')")
+        say(f"Table {WITH_COORDINATOR}: with the coordinator.")
     return Distribution(missing, parts, len(nodes))
 
 

@@ -4,7 +4,7 @@
 
 -- name: claim_shards
 WITH free AS MATERIALIZED (
-    SELECT shard, expires_at = '-infinity' AS was_handed_over FROM shards
+    SELECT shard, expires_at = '-infinity' AS was_handed_over, owner AS last_owner FROM shards
     WHERE shard = ANY(:among::int[])
       AND (expires_at < now() OR degraded_term = term
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
@@ -12,7 +12,7 @@ WITH free AS MATERIALIZED (
 )
 UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url, expires_at = now() + :term_time::interval
 FROM free WHERE shards.shard = ANY(:among::int[]) AND shards.shard = free.shard
-RETURNING shards.shard, shards.term, free.was_handed_over
+RETURNING shards.shard, shards.term, free.was_handed_over, free.last_owner
 
 -- name: unowned_shards
 SELECT shard FROM shards
@@ -57,7 +57,7 @@ FROM shards WHERE shard = ANY(:among::int[]) ORDER BY shard
 -- name: count_open
 SELECT count(*) FROM shards
 WHERE shard = ANY(:among::int[]) AND expires_at >= now()
-  AND (opened_term = term OR shard = ANY(:here::int[]) OR owner <> ALL(:known::text[]))
+  AND (opened_term = term OR shard + 0 = ANY(:here::int[]) OR owner <> ALL(:known::text[]))
 
 -- name: release_shards
 WITH held AS MATERIALIZED (
@@ -78,6 +78,14 @@ SELECT held.shard, gone.shard IS NOT NULL AS is_gone, NULL::text AS told
 FROM shards JOIN held ON shards.shard = held.shard AND shards.term = held.term
 LEFT JOIN gone ON gone.shard = held.shard
 WHERE shards.shard = ANY(:among::int[])
+
+-- name: write_rates
+INSERT INTO rate_windows AS known (shard, term, saved_at, windows)
+SELECT shards.shard, shards.term, now(), saved.windows
+FROM shards JOIN unnest(:shards::int[], :terms::bigint[], :windows::bytea[]) AS saved (shard, term, windows)
+  ON saved.shard = shards.shard AND saved.term = shards.term
+WHERE shards.shard = ANY(:among::int[])
+ON CONFLICT (shard) DO UPDATE SET term = excluded.term, saved_at = excluded.saved_at, windows = excluded.windows
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE shard = ANY(:among::int[]) AND expires_at >= now()

@@ -1,7 +1,12 @@
 -- name: roll_up
--- The books are with the coordinator, the log with the shards.
+-- The books are with the coordinator, the log with the shards. That a row of the books is written, as it was, makes
+-- Citus commit in two phases: it knows that table, and not the one of the hours (`schema/distribution.py`).
 WITH turn AS MATERIALIZED (
     SELECT shard, closed_until FROM billing_shards WHERE shard = ANY(:shards::int[]) ORDER BY shard FOR UPDATE SKIP LOCKED
+), in_two_phases AS (
+    UPDATE billing_shards SET closed_until = closed_until
+    WHERE shard = ANY(:shards::int[]) AND shard IN (SELECT turn.shard FROM turn)
+    RETURNING shard
 ), taken AS (
     DELETE FROM usage_log AS log USING (
         SELECT next.shard, next.id FROM turn

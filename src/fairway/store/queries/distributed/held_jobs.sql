@@ -1,0 +1,34 @@
+-- name: hold_jobs
+-- Types and pools are with the coordinator; the keys of one shard alone are looked through.
+WITH gone AS (
+    DELETE FROM jobs
+    USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+    WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant AND jobs.id = asked.id
+      AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
+      AND EXISTS (SELECT 1 FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.*
+), keys AS MATERIALIZED (
+    SELECT tenant, job, key, body_hash FROM idempotency
+    WHERE shard = :shard AND tenant = ANY(:tenants::int[]) AND job = ANY(:ids::uuid[])
+), held AS (
+    INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
+    SELECT gone.shard, gone.tenant, gone.id, gone.id, 1, 1, convert_to(json_build_object(
+        'row', row_to_json(gone), 'type', job_types.name, 'pool', pools.name,
+        'key', keys.key, 'body_hash', encode(keys.body_hash, 'hex')
+    )::text, 'UTF8')
+    FROM gone
+    JOIN job_types ON job_types.id = gone.type
+    JOIN pools ON pools.number = gone.pool
+    LEFT JOIN keys ON keys.tenant = gone.tenant AND keys.job = gone.id
+    ON CONFLICT DO NOTHING
+)
+SELECT gone.id::text AS id FROM gone
+
+-- name: tenants_with_rows
+SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
+CROSS JOIN LATERAL (SELECT 1 FROM jobs WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant LIMIT 1) AS of_jobs
+UNION
+SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
+CROSS JOIN LATERAL (
+    SELECT 1 FROM schedules WHERE schedules.shard = :shard AND schedules.tenant = asked.tenant LIMIT 1
+) AS of_schedules
