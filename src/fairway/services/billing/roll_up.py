@@ -22,10 +22,13 @@ from fairway.store.connections.error_classes import has_answered, is_about_rows,
 
 log = logger("billing")
 
-REST_SECONDS = 2.0
+# Whoever asks what was used is told of the log as well, so nobody waits for this; and the longer it
+# rests, the more runs of one tenant become one write to its hour.
+REST_SECONDS = 10.0
 BUSY_SECONDS = 0.1
-ROWS_AT_ONCE = 200  # batches of runs
-ROWS_MIN = 4  # of each shard, however many they are
+LINES_AT_ONCE = 50_000  # ends of runs
+LINES_MIN = 100  # of each shard, however many they are
+ROWS_AT_ONCE = 200  # that are looked at one by one
 ROUND_US = 1_000_000  # at one shard; then others have their turn
 ASIDE_MAX = 1_000  # rows of a shard
 ROWS_LOGGED = 10
@@ -58,7 +61,8 @@ class RollUp:
         """As `drain`, of several shards by one statement; one with a bad row goes by itself."""
         if len(shards) == 1:
             return await self.drain(shards[0])
-        until_us, each = self._clock.now_us() + ROUND_US, max(ROWS_AT_ONCE // len(shards), ROWS_MIN)
+        until_us = self._clock.now_us() + ROUND_US
+        each = max(LINES_AT_ONCE // len(shards), LINES_MIN)
         try:
             while self._clock.now_us() < until_us:
                 async with self._database.background() as connection:
@@ -74,14 +78,14 @@ class RollUp:
         """Until nothing is left, for so long at most; whether nothing was."""
         until_us = self._clock.now_us() + ROUND_US
         while self._clock.now_us() < until_us:
-            if await self._part(shard) < ROWS_AT_ONCE:
+            if await self._part(shard):
                 return True
         return False
 
-    async def _part(self, shard: ShardId) -> int:
-        """Answers how many rows it dealt with."""
+    async def _part(self, shard: ShardId) -> bool:
+        """Answers whether nothing is left."""
         try:
-            return await self._book(shard)
+            return await self._book(shard) < LINES_AT_ONCE
         except Exception as error:
             if not (has_answered(error) and is_about_rows(error)):
                 raise
@@ -95,11 +99,11 @@ class RollUp:
         await each_apart(ids, book, refused.__setitem__)
         if refused:
             await self._set_aside(shard, refused)
-        return len(ids)
+        return len(ids) < ROWS_AT_ONCE
 
     async def _book(self, shard: ShardId, ids: Sequence[int] | None = None) -> int:
         async with self._database.background() as connection:
-            return await usage.roll_up(connection, [shard], ROWS_AT_ONCE, ids)
+            return await usage.roll_up(connection, [shard], LINES_AT_ONCE, ids)
 
     async def _set_aside(self, shard: ShardId, refused: dict[int, Exception]) -> None:
         reasons = {row: reason_of(error) for row, error in refused.items()}

@@ -41,7 +41,9 @@ from fairway.store.registry.tenants import StoredKey
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 NO_HASH = bytes(32)
-USES_A_ROUND_MAX = 1_000  # keys whose use is written down at once
+USES_A_ROUND_MAX = 2_000  # keys whose use is written down at once
+FEW_USES = 50  # so many are written with the next look; more of them cost, and can wait
+USES_REST_SECONDS = 60.0
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 ABSENT_KEYS_REMEMBERED = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
@@ -135,7 +137,7 @@ class Directory:
             async with self._database.background() as connection:
                 await store.keys_used(connection, used)
             self._used.difference_update(used)
-        return REFRESH_SECONDS
+        return REFRESH_SECONDS if len(used) <= FEW_USES else USES_REST_SECONDS
 
     async def _forget_keys(self, revoked: set[str]) -> None:
         for key_id in revoked:

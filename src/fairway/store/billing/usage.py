@@ -54,11 +54,12 @@ async def begin_billing(connection: Connection, shards: Sequence[ShardId]) -> No
 async def roll_up(
     connection: Connection, shards: Sequence[ShardId], limit: int, ids: Sequence[int] | None = None
 ) -> int:
-    """Book so many rows of each shard's log by the hour, or these; answers how many there were, of
-    the shard with the most."""
+    """Book about so many lines of each shard's log by the hour, in whole rows, or these rows.
+
+    Answers how many lines there were, of the shard with the most.
+    """
     given = {"shards": list(shards), "limit": limit, "ids": ids}
-    taken: int = await fetch_value(connection, _SQL["roll_up"], **given)
-    return taken
+    return int(await fetch_value(connection, _SQL["roll_up"], **given))
 
 
 async def next_to_book(connection: Connection, shard: ShardId, limit: int) -> list[int]:

@@ -9,7 +9,7 @@ ON CONFLICT DO NOTHING
 -- Takes some rows of the log and books their lines by the hour: one statement, so a row is in the log or in the
 -- hours, and never in both or in neither, wherever it is cut short. Whoever holds the books' row does so alone;
 -- another goes away with nothing of that shard. What comes too late for a month that is closed is booked into the first hour after it.
--- The next ones of each shard, or with `ids` those; a row that was set aside is not among them.
+-- The next ones of each shard until they have so many lines, or with `ids` those; a row that was set aside is not among them.
 WITH turn AS MATERIALIZED (
     SELECT shard, closed_until FROM billing_shards WHERE shard = ANY(:shards::int[]) ORDER BY shard FOR UPDATE SKIP LOCKED
 ), taken AS (
@@ -17,9 +17,13 @@ WITH turn AS MATERIALIZED (
     WHERE refused IS NULL AND ctid = ANY(ARRAY(
         SELECT next.place FROM turn
         CROSS JOIN LATERAL (
-            SELECT ctid AS place FROM usage_log
-            WHERE shard = turn.shard AND refused IS NULL AND (:ids::bigint[] IS NULL OR id = ANY(:ids::bigint[]))
-            ORDER BY id LIMIT :limit
+            SELECT page.place FROM (
+                SELECT ctid AS place, sum(cardinality(tenant_ids)) OVER (ORDER BY id) - cardinality(tenant_ids) AS lines_before
+                FROM usage_log
+                WHERE shard = turn.shard AND refused IS NULL AND (:ids::bigint[] IS NULL OR id = ANY(:ids::bigint[]))
+                ORDER BY id LIMIT :limit
+            ) AS page
+            WHERE page.lines_before < :limit
         ) AS next))
     RETURNING *
 ), booked AS (
@@ -41,7 +45,8 @@ WITH turn AS MATERIALIZED (
         billed_us = least(mine.billed_us::numeric + excluded.billed_us, 9223372036854775807)::bigint,
         unbilled_us = least(mine.unbilled_us::numeric + excluded.unbilled_us, 9223372036854775807)::bigint
 )
-SELECT coalesce(max(each.count), 0) AS taken FROM (SELECT count(*) AS count FROM taken GROUP BY shard) AS each
+SELECT coalesce(max(each.lines), 0) AS lines
+FROM (SELECT sum(cardinality(taken.tenant_ids)) AS lines FROM taken GROUP BY taken.shard) AS each
 
 -- name: next_to_book
 SELECT id FROM usage_log WHERE shard = :shard AND refused IS NULL ORDER BY id LIMIT :limit

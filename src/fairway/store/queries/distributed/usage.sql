@@ -11,10 +11,14 @@ WITH turn AS MATERIALIZED (
     DELETE FROM usage_log AS log USING (
         SELECT next.shard, next.id FROM turn
         CROSS JOIN LATERAL (
-            SELECT shard, id FROM usage_log
-            WHERE shard = ANY(:shards::int[]) AND shard = turn.shard AND refused IS NULL
-              AND (:ids::bigint[] IS NULL OR id = ANY(:ids::bigint[]))
-            ORDER BY id LIMIT :limit
+            SELECT page.shard, page.id FROM (
+                SELECT shard, id, sum(cardinality(tenant_ids)) OVER (ORDER BY id) - cardinality(tenant_ids) AS lines_before
+                FROM usage_log
+                WHERE shard = ANY(:shards::int[]) AND shard = turn.shard AND refused IS NULL
+                  AND (:ids::bigint[] IS NULL OR id = ANY(:ids::bigint[]))
+                ORDER BY id LIMIT :limit
+            ) AS page
+            WHERE page.lines_before < :limit
         ) AS next
     ) AS picked
     WHERE log.shard = ANY(:shards::int[]) AND log.shard = picked.shard AND log.id = picked.id AND log.refused IS NULL
@@ -39,7 +43,8 @@ WITH turn AS MATERIALIZED (
         billed_us = least(mine.billed_us::numeric + excluded.billed_us, 9223372036854775807)::bigint,
         unbilled_us = least(mine.unbilled_us::numeric + excluded.unbilled_us, 9223372036854775807)::bigint
 )
-SELECT coalesce(max(each.count), 0) AS taken FROM (SELECT count(*) AS count FROM taken GROUP BY shard) AS each
+SELECT coalesce(max(each.lines), 0) AS lines
+FROM (SELECT sum(cardinality(taken.tenant_ids)) AS lines FROM taken GROUP BY taken.shard) AS each
 
 -- name: read_usage
 WITH logged AS MATERIALIZED (
