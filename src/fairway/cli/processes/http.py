@@ -14,7 +14,7 @@ import uvicorn
 
 from fairway.api.http.protocol import ConnectionGate, GuardedProtocol
 from fairway.api.http.socket_protocol import SOCKET_SETTINGS, SocketProtocol
-from fairway.cli.processes.listening import BACKLOG, Listeners
+from fairway.cli.processes.listening import ACCEPTED_AT_ONCE, BACKLOG, Listeners, accepting
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.loops import Loop, pause
 
@@ -64,7 +64,9 @@ class HttpServer(uvicorn.Server):
         Until it is done, whoever comes is still heard; at an address that is shared, by others.
         """
         self._sweep.start()
-        sockets = [one for one in (listeners.public, listeners.own) if one is not None]
+        sockets = accepting(listeners.public)
+        if listeners.own is not None:
+            sockets.append(listeners.own)
         task = asyncio.create_task(self._serve(sockets=sockets))
         waiter = asyncio.create_task(stopping.wait())
         await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
@@ -82,7 +84,8 @@ class HttpServer(uvicorn.Server):
 
     def _leave_to_siblings(self) -> None:
         """Who connects from now on meets another process; ours are told to leave, one by one."""
-        self.servers[0].close()  # our hold on the public address, which the parent has as well
+        for server in self.servers[:ACCEPTED_AT_ONCE]:  # our hold on the public address
+            server.close()  # which the parent has as well
         self._gate.move()
 
     async def _move_clients(self) -> None:
