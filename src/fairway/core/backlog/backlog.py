@@ -128,8 +128,12 @@ class Backlog:
         elif not self.runnable.may_run(stream.key):
             self.windows.evict(stream)
         else:  # also where the rest of the stream has to wait in the store
-            older = sum(one.id < job.id for one in islice(stream.window, HEAD_JOBS))
-            stream.window.insert(older, job)
+            window = stream.window
+            if not window or window[0].id > job.id:
+                window.appendleft(job)  # as a rule
+            else:
+                older = sum([one.id < job.id for one in islice(window, HEAD_JOBS)])
+                window.insert(older, job)
             self.windows.count(job, +1)
             self.windows.filled([stream], now_us)
 
