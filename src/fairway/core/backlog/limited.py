@@ -226,22 +226,23 @@ class LimitedJobs:
         parked, used = self._parked, self._counts.used(name, now_us)
         while (job := parked.take(name, used)) is not None:
             used += 1
-            if parked.waits_under(name):
-                self._unsure[name] = None
-            yield self._left(job)
+            self._tenants[job.pool, job.tenant].parked -= 1
+            if not parked.waits_under(name):
+                yield job
+                return
+            self._unsure[name] = None
+            yield job
 
     def gone(self, ids: Iterable[str]) -> None:
         """These jobs wait no more."""
-        for job in self._parked.drop(ids):
-            self._left(job)
+        self._left(self._parked.drop(ids))
 
     def forget_shard(self, shards: Collection[ShardId]) -> None:
-        for job in self._parked.drop_shard(*shards):
-            self._left(job)
+        self._left(self._parked.drop_shard(*shards))
 
-    def _left(self, job: QueuedJob) -> QueuedJob:
-        self._tenants[job.pool, job.tenant].parked -= 1
-        return job
+    def _left(self, jobs: Iterable[QueuedJob]) -> None:
+        for job in jobs:
+            self._tenants[job.pool, job.tenant].parked -= 1
 
     # -- streams that have no room to step aside -----------------------------------------------
 

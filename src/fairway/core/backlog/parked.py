@@ -79,8 +79,9 @@ class ParkedJobs:
         most = fitting[0]
         if len(fitting) > 1:
             most = min(fitting, key=lambda one: lines[one][0])
-        job = heappop(lines[most])[2]
-        if not lines[most]:
+        line = lines[most]
+        job = heappop(line)[2]
+        if not line:
             del lines[most]
         self._gone(name, job)
         return job
