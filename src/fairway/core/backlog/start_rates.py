@@ -60,25 +60,22 @@ pack_rates = msgspec.msgpack.Encoder().encode
 unpack_rates = msgspec.msgpack.Decoder(SavedRates).decode
 
 
-class StartWindow:
+class StartWindow(Struct, eq=False, gc=False):
     """One key's starts. The newest mark is at hand; only a busy key has older ones."""
 
-    __slots__ = ("_first_us", "_older", "last_us", "length_us", "seen_us", "used")
-
-    def __init__(self, length_us: int, now_us: int) -> None:
-        """With one start."""
-        self.length_us = length_us
-        self.used = 1  # starts that counted when it was looked at last
-        # Of the newest mark; `seen_us` is the latter when its place among other keys was found.
-        self._first_us = self.last_us = self.seen_us = now_us
-        # Of each older mark its first start, its last, and how many: flat, for there are many.
-        self._older: array[int] | None = None
+    length_us: int
+    first_us: int  # of the newest mark
+    last_us: int
+    seen_us: int  # `last_us` when its place among other keys was found
+    used: int = 1  # starts that counted when it was looked at last
+    # Of each older mark its first start, its last, and how many: flat, for there are many.
+    older: array[int] | None = None
 
     def slide(self, now_us: int) -> int:
         """How many of the starts still count."""
-        length_us, older = self.length_us, self._older
+        length_us, older = self.length_us, self.older
         if now_us - self.last_us >= length_us:
-            self.used, self._older = 0, None
+            self.used, self.older = 0, None
         elif older is not None:
             while older and now_us - older[1] >= length_us:
                 self.used -= older[2]
@@ -89,14 +86,14 @@ class StartWindow:
         """One more start, if fewer than `most` count; answers whether it does."""
         length_us = self.length_us
         if now_us - self.last_us >= length_us:  # as a rule: none counts any more
-            self._first_us = self.last_us = now_us
-            self.used, self._older = 1, None
+            self.first_us = self.last_us = now_us
+            self.used, self.older = 1, None
             return True
-        if self._older is not None:
+        if self.older is not None:
             self.slide(now_us)
         if self.used >= most:
             return False
-        if now_us - self._first_us < length_us // MARKS:
+        if now_us - self.first_us < length_us // MARKS:
             self.last_us = max(self.last_us, now_us)
         else:
             self._add_mark(now_us)
@@ -104,23 +101,23 @@ class StartWindow:
         return True
 
     def _add_mark(self, now_us: int) -> None:
-        if self._older is None:
-            self._older = array("q")
-        count = self.used - sum(self._older[2::3])
-        self._older.extend((self._first_us, self.last_us, count))
-        self._first_us = self.last_us = now_us
+        if self.older is None:
+            self.older = array("q")
+        count = self.used - sum(self.older[2::3])
+        self.older.extend((self.first_us, self.last_us, count))
+        self.first_us = self.last_us = now_us
 
     def opens_us(self, now_us: int) -> int:
         """When the next of its starts is forgotten."""
         if not self.slide(now_us):
             return now_us
-        return (self._older[1] if self._older else self.last_us) + self.length_us
+        return (self.older[1] if self.older else self.last_us) + self.length_us
 
     @property
     def marks(self) -> list[int]:
         """Of each its first start, its last, and how many."""
-        older = self._older.tolist() if self._older else []
-        return [*older, self._first_us, self.last_us, self.used - sum(older[2::3])]
+        older = self.older.tolist() if self.older else []
+        return [*older, self.first_us, self.last_us, self.used - sum(older[2::3])]
 
     def save(self, now_us: int) -> list[int]:
         """Its marks, with times as microseconds ago."""
@@ -129,8 +126,8 @@ class StartWindow:
     def restore(self, saved: list[int], saved_us: int) -> None:
         """As they were at that moment."""
         marks = array("q", (one if n % 3 == 2 else saved_us - one for n, one in enumerate(saved)))
-        self._first_us, self.last_us, _ = marks[-3:]
-        self._older = marks[:-3] or None
+        self.first_us, self.last_us, _ = marks[-3:]
+        self.older = marks[:-3] or None
         self.used = sum(marks[2::3])
 
 
@@ -270,7 +267,7 @@ class StartRates:
         mine = self._windows.get(tenant)
         if mine is None:
             mine = self._windows[tenant] = {}
-        window = mine[name] = StartWindow(name[1] * 1000, now_us)
+        window = mine[name] = StartWindow(name[1] * 1000, now_us, now_us, now_us)
         self._keys += 1
         return window
 
