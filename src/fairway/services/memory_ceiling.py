@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.backlog import key_limits, parked, start_rates
+from fairway.core.backlog import parked, start_rates
 from fairway.core.backlog.reading import READ_BYTES_MAX
 from fairway.core.backpressure.connections import AHEAD_MAX
 from fairway.core.run.run_note import PROGRESS_BYTES_MAX
@@ -23,12 +23,8 @@ CONNECTION_BYTES = (64 + 64 + 64 + 64) << 10  # a head, a small body, half the n
 AHEAD_BYTES = 256 << 10  # of one that sent more than that: what the event loop reads in one go
 JOB_BYTES = 1 << 10  # of a job in a window, besides its payload and its limits
 RATE_BYTES = 2 << 10  # of a key with a rate: 0.3 KB as a rule, its text and its marks at most
-UNPACKED_BYTES = 1 << 10  # of limits that were taken apart, and are kept so
 LIMITS_BYTES = (
-    parked.BYTES_TOTAL
-    + parked.JOBS_TOTAL * JOB_BYTES
-    + start_rates.KEYS_TOTAL * RATE_BYTES
-    + key_limits.UNPACKED_KEPT * UNPACKED_BYTES
+    parked.BYTES_TOTAL + parked.JOBS_TOTAL * JOB_BYTES + start_rates.KEYS_TOTAL * RATE_BYTES
 )
 RUNNING_JOBS = 20_000  # that the sum allows for; it is workers who say how many slots there are
 LEASE_BYTES = (2 << 10) + PROGRESS_BYTES_MAX

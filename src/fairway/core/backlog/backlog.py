@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 
 from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.counts import BacklogCounts
@@ -30,7 +30,6 @@ from fairway.core.time_slices import in_steps
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
 JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look at
 SETTLED_PER_TAKE = 4  # streams whose holds changed
-HEAD_JOBS = 16  # of a window: who comes back stands behind those that are older
 ASIDE_PER_TAKE = 128  # jobs whose key is full: a fraction of a millisecond
 
 
@@ -128,10 +127,7 @@ class Backlog:
         elif not self.runnable.may_run(stream.key):
             self.windows.evict(stream)
         else:  # also where the rest of the stream has to wait in the store
-            older = sum(one.id < job.id for one in islice(stream.window, HEAD_JOBS))
-            stream.window.insert(older, job)
-            self.windows.count(job, +1)
-            self.windows.filled([stream], now_us)
+            self.windows.put_at_head(stream, job, now_us)
 
     def let_out_after(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """A run that counted under its keys `limited.ended`; answers who may have work by that."""

@@ -16,11 +16,10 @@ from msgspec import Struct
 
 from fairway.core.backlog.start_rates import StartRates
 from fairway.core.ids import TenantId
+from fairway.core.job import QueuedJob
 
 LIMITS_PER_JOB = 4
 KEY_CHARACTERS_MAX = 255
-UNPACKED_KEPT = 16_384  # ten thousand keys at a time cost no more than one
-UNPACKED_BYTES_MAX = 256  # longer ones are taken apart each time: what is kept has a bound
 NO_PLACE = 1 << 62  # more than anybody may use
 
 KeyName: TypeAlias = tuple[TenantId, str, int]  # whose, which, and the while in milliseconds
@@ -40,7 +39,6 @@ class KeyLimit(Struct, frozen=True, array_like=True, gc=False):
 Limits: TypeAlias = tuple[KeyLimit, ...]
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Limits).decode
 
 
 def pack(limits: Sequence[KeyLimit]) -> bytes:
@@ -48,26 +46,18 @@ def pack(limits: Sequence[KeyLimit]) -> bytes:
     return _encode(limits)
 
 
-UNPACKED: dict[bytes, Limits] = {}  # those asked for of late; a look here spares a call a job
-
-
-def unpack(packed: bytes) -> Limits:
-    found = UNPACKED.get(packed)
-    if found is not None:
-        return found
-    limits = _decode(packed)
-    if len(packed) <= UNPACKED_BYTES_MAX:
-        if len(UNPACKED) >= UNPACKED_KEPT:
-            UNPACKED.clear()  # to keep the order of use would cost every job more than this
-        UNPACKED[packed] = limits
-    return limits
+#: Its limits, of what a job carries. Nothing of it is kept: to find it again among ten thousand
+#: others takes three times as long as to take it apart.
+unpack = msgspec.json.Decoder(Limits).decode
 
 
 class KeyCounts:
     """How many runs of each key go on, of keys with any, and how many started of late."""
 
     def __init__(self) -> None:
-        self._running: dict[TenantId, dict[str, int]] = {}  # by key, of tenants with any
+        self.running: dict[TenantId, dict[str, int]] = {}  # by key, of tenants with any
+        self.key_of: dict[str, str] = {}  # job → what its run counts under, if that is one key
+        self._keys_of: dict[str, list[str]] = {}  # the same of those that count under several
         self.rates = StartRates()
 
     def used(self, name: KeyName, now_us: int) -> int:
@@ -75,11 +65,11 @@ class KeyCounts:
         tenant, key, per_ms = name
         if per_ms:
             return self.rates.used(tenant, (key, per_ms), NO_PLACE, now_us)
-        return self._running.get(tenant, _NONE).get(key, 0)
+        return self.running.get(tenant, _NONE).get(key, 0)
 
     def full(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> KeyLimit | None:
         """The first that has no place left."""
-        mine = self._running.get(tenant, _NONE)
+        mine = self.running.get(tenant, _NONE)
         for limit in limits:
             if limit.per_ms:
                 rate = (limit.key, limit.per_ms)
@@ -90,52 +80,45 @@ class KeyCounts:
                 return limit
         return None
 
-    def start(self, tenant: TenantId, limits: Limits, now_us: int) -> KeyLimit | None:
+    def start(self, job: QueuedJob, limits: Limits, now_us: int) -> KeyLimit | None:
         """Count one more if each has a place; otherwise answers the first that has none."""
-        if len(limits) == 1:  # as a rule: one look for both
-            (limit,) = limits
-            if limit.per_ms:
-                rate = (limit.key, limit.per_ms)
-                return None if self.rates.start(tenant, rate, limit.most, now_us) else limit
-            mine = self._running.get(tenant)
-            if mine is None:
-                mine = self._running[tenant] = {}
-            key = limit.key
-            used = mine.get(key, 0)
-            if used >= limit.most:
-                return limit
-            mine[key] = used + 1
-            return None
-        full = self.full(tenant, limits, now_us)
+        full = self.full(job.tenant, limits, now_us)
         if full is None:
-            self.started(tenant, limits, now_us)
+            self.started(job, limits, now_us)
         return full
 
-    def started(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> None:
-        for limit in limits:
-            if limit.per_ms:
-                self.rates.started(tenant, (limit.key, limit.per_ms), now_us)
-            elif (mine := self._running.get(tenant)) is None:
-                self._running[tenant] = {limit.key: 1}
-            else:
-                mine[limit.key] = mine.get(limit.key, 0) + 1
-
-    def ended(self, tenant: TenantId, limits: Iterable[KeyLimit]) -> None:
-        """Starts stay what they were."""
-        mine = self._running.get(tenant)
-        if mine is None:
+    def started(self, job: QueuedJob, limits: Iterable[KeyLimit], now_us: int) -> None:
+        if job.id in self.key_of or job.id in self._keys_of:
             return
         for limit in limits:
             if limit.per_ms:
-                continue
-            key = limit.key
-            left = mine.get(key, 0) - 1
-            if left > 0:
-                mine[key] = left
+                self.rates.started(job.tenant, (limit.key, limit.per_ms), now_us)
+        keys = [limit.key for limit in limits if not limit.per_ms]
+        if len(keys) == 1:
+            self.key_of[job.id] = keys[0]
+        elif keys:
+            self._keys_of[job.id] = keys
+        if keys:
+            mine = self.running.setdefault(job.tenant, {})
+            for key in keys:
+                mine[key] = mine.get(key, 0) + 1
+
+    def ended(self, job: QueuedJob) -> Sequence[str]:
+        """Answers the keys that have a place more; starts stay what they were."""
+        key = self.key_of.pop(job.id, None)
+        keys = self._keys_of.pop(job.id, ()) if key is None else (key,)
+        if not keys:
+            return ()
+        mine = self.running[job.tenant]
+        for one in keys:
+            left = mine[one] - 1
+            if left:
+                mine[one] = left
             else:
-                mine.pop(key, None)
+                del mine[one]
         if not mine:
-            del self._running[tenant]
+            del self.running[job.tenant]
+        return keys
 
 
 _NONE: dict[str, int] = {}

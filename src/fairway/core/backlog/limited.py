@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
-from fairway.core.backlog.key_limits import UNPACKED, KeyCounts, KeyLimit, KeyName, unpack
+from fairway.core.backlog.key_limits import KeyCounts, KeyLimit, KeyName, Limits, unpack
 from fairway.core.backlog.parked import ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
@@ -48,6 +48,7 @@ class LimitedJobs:
         self._parked = parked
         self._counts = KeyCounts()
         self.rates = self._counts.rates
+        self._running, self._key_of = self._counts.running, self._counts.key_of
         self._stalled: dict[TenantId, dict[Stream, None]] = {}  # they wait for room to step aside
         self._unsure: dict[KeyName, None] = {}  # jobs wait for them, and perhaps need not
         self._to_ask: dict[KeyName, None] = {}  # of those, what is left to look at this time
@@ -61,11 +62,32 @@ class LimitedJobs:
 
     def may_start(self, job: QueuedJob, stream: Stream, now_us: int) -> bool:
         """True: it counts as running. Otherwise it has stepped aside, and is in no window."""
-        packed = job.limits or b"[]"
-        limits = UNPACKED.get(packed) or unpack(packed)
-        full = self._counts.start(job.tenant, limits, now_us)
+        limits, tenant = unpack(job.limits or b"[]"), job.tenant
+        full: KeyLimit | None = None
+        if len(limits) > 1:
+            full = self._counts.start(job, limits, now_us)
+        elif (limit := limits[0]).per_ms:
+            if not self.rates.start(tenant, (limit.key, limit.per_ms), limit.most, now_us):
+                full = limit
+        else:  # as in `KeyCounts.start`: as few calls as can be, for it is so for each job
+            key, mine = limit.key, self._running.get(tenant)
+            if mine is None:
+                mine = self._running[tenant] = {}
+            used = mine.get(key, 0)
+            if used < limit.most:
+                mine[key] = used + 1
+                self._key_of[job.id] = key
+                return True
+            full = limit
         if full is None:
             return True
+        self._make_way(job, stream, limits, full, now_us)
+        return False
+
+    def _make_way(
+        self, job: QueuedJob, stream: Stream, limits: Limits, full: KeyLimit, now_us: int
+    ) -> None:
+        """It steps aside; where there is no room for that, its stream waits in the store."""
         if self._parked.has_room(job.tenant, weight_bytes(job)):
             self._step_aside(job, full, now_us)
         else:
@@ -73,7 +95,6 @@ class LimitedJobs:
         if len(limits) > 1:  # it may have been let out for another key, and leaves a place there
             names = (limit.name(job.tenant) for limit in limits)
             self._unsure.update(dict.fromkeys(filter(self._parked.waits_under, names)))
-        return False
 
     def _step_aside(self, job: QueuedJob, full: KeyLimit, now_us: int) -> None:
         name = full.name(job.tenant)
@@ -84,7 +105,7 @@ class LimitedJobs:
 
     def runs(self, job: QueuedJob, since_us: int) -> None:
         """Granted by an earlier owner: it counts, whatever runs beside it."""
-        self._counts.started(job.tenant, unpack(job.limits or b"[]"), since_us)
+        self._counts.started(job, unpack(job.limits or b"[]"), since_us)
 
     def owner_since(self, shard: ShardId, tenant_shards: TenantShards, now_us: int) -> None:
         """A shard is ours from now on; of what started in it before, only what runs is known.
@@ -144,10 +165,24 @@ class LimitedJobs:
     # -- ends --------------------------------------------------------------------------------
 
     def ended(self, job: QueuedJob) -> bool:
-        """Its run is over; answers whether somebody of its tenant waits: see `let_out_after`."""
-        packed = job.limits or b"[]"
-        self._counts.ended(job.tenant, UNPACKED.get(packed) or unpack(packed))
-        return job.tenant in self._parked.jobs_of or job.tenant in self._stalled
+        """Its run is over; answers whether somebody waits for that: see `let_out_after`."""
+        key, tenant = self._key_of.pop(job.id, None), job.tenant
+        if key is None:
+            keys = self._counts.ended(job)
+            if any(self._parked.waits_under((tenant, one, 0)) for one in keys):
+                return True
+        else:  # as in `KeyCounts.ended`: one key, as a rule
+            mine = self._running[tenant]
+            left = mine[key] - 1
+            if left:
+                mine[key] = left
+            else:
+                del mine[key]
+                if not mine:
+                    del self._running[tenant]
+            if tenant in self._parked.jobs_of and self._parked.waits_under((tenant, key, 0)):
+                return True
+        return tenant in self._stalled
 
     def let_out_after(self, job: QueuedJob, now_us: int) -> list[QueuedJob]:
         """A run ended; answers who goes back to its stream."""
@@ -191,22 +226,23 @@ class LimitedJobs:
         parked, used = self._parked, self._counts.used(name, now_us)
         while (job := parked.take(name, used)) is not None:
             used += 1
-            if parked.waits_under(name):
-                self._unsure[name] = None
-            yield self._left(job)
+            self._tenants[job.pool, job.tenant].parked -= 1
+            if not parked.waits_under(name):
+                yield job
+                return
+            self._unsure[name] = None
+            yield job
 
     def gone(self, ids: Iterable[str]) -> None:
         """These jobs wait no more."""
-        for job in self._parked.drop(ids):
-            self._left(job)
+        self._left(self._parked.drop(ids))
 
     def forget_shard(self, shards: Collection[ShardId]) -> None:
-        for job in self._parked.drop_shard(*shards):
-            self._left(job)
+        self._left(self._parked.drop_shard(*shards))
 
-    def _left(self, job: QueuedJob) -> QueuedJob:
-        self._tenants[job.pool, job.tenant].parked -= 1
-        return job
+    def _left(self, jobs: Iterable[QueuedJob]) -> None:
+        for job in jobs:
+            self._tenants[job.pool, job.tenant].parked -= 1
 
     # -- streams that have no room to step aside -----------------------------------------------
 

@@ -33,8 +33,8 @@ class ParkedJobs:
         self._jobs_total = jobs_total
         self._bytes_total = bytes_total
         self._under: dict[KeyName, dict[int, list[Entry]]] = {}  # by their number: heaps
-        self.jobs_of: dict[TenantId, int] = defaultdict(int)
-        self._bytes_of: dict[TenantId, int] = defaultdict(int)
+        self.jobs_of: dict[TenantId, int] = {}
+        self._bytes_of: dict[TenantId, int] = {}
         self._bytes = 0
         self.names: dict[str, KeyName] = {}  # job → what it waits for
 
@@ -76,9 +76,12 @@ class ParkedJobs:
         fitting = [most for most in lines if used < most]
         if not fitting:
             return None
-        most = min(fitting, key=lambda one: lines[one][0])
-        job = heappop(lines[most])[2]
-        if not lines[most]:
+        most = fitting[0]
+        if len(fitting) > 1:
+            most = min(fitting, key=lambda one: lines[one][0])
+        line = lines[most]
+        job = heappop(line)[2]
+        if not line:
             del lines[most]
         self._gone(name, job)
         return job
@@ -115,11 +118,12 @@ class ParkedJobs:
         self._count(job, -1)
 
     def _count(self, job: QueuedJob, sign: int) -> None:
-        self.jobs_of[job.tenant] += sign
-        self._bytes_of[job.tenant] += sign * weight_bytes(job)
-        self._bytes += sign * weight_bytes(job)
-        if not self.jobs_of[job.tenant]:
-            del self.jobs_of[job.tenant], self._bytes_of[job.tenant]
+        tenant, size_bytes = job.tenant, sign * weight_bytes(job)
+        jobs = self.jobs_of[tenant] = self.jobs_of.get(tenant, 0) + sign
+        self._bytes_of[tenant] = self._bytes_of.get(tenant, 0) + size_bytes
+        self._bytes += size_bytes
+        if not jobs:
+            del self.jobs_of[tenant], self._bytes_of[tenant]
 
 
 def _line_of(lines: dict[int, list[Entry]], most: int) -> list[Entry]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection
+from itertools import islice
 from typing import TypeAlias
 
 import msgspec
@@ -31,6 +32,8 @@ KEYS_TOTAL = 100_000
 KEYS_PER_TENANT = 10_000
 _WINDOW_BYTES = 16  # of a saved one, beside its key and marks
 KEYS_PER_LOOK = 2_000  # half a millisecond
+KEPT_US = 10_000_000  # after its while: a key that comes again soon finds its window
+LET_GO_PART = 16  # where there are too many: one of so many goes, for it takes as long as one
 CLOSED_US_MAX = 60_000_000  # after a change of owner
 
 SAVED_BYTES_MAX = 256 << 10  # about that, of a shard
@@ -57,72 +60,86 @@ pack_rates = msgspec.msgpack.Encoder().encode
 unpack_rates = msgspec.msgpack.Decoder(SavedRates).decode
 
 
-class StartWindow:
-    __slots__ = ("_length_us", "_marks", "used")
+class StartWindow(Struct, eq=False, gc=False):
+    """One key's starts. The newest mark is at hand; only a busy key has older ones."""
 
-    def __init__(self, length_us: int) -> None:
-        self._length_us = length_us
-        # Of each mark its first start, its last, and how many: flat, for there are many windows.
-        self._marks = array("q")
-        self.used = 0
-
-    def begin_anew(self, length_us: int) -> None:
-        """As another, in which nothing started."""
-        self._length_us = length_us
-        del self._marks[:]
-        self.used = 0
+    length_us: int
+    first_us: int  # of the newest mark
+    last_us: int
+    seen_us: int  # `last_us` when its place among other keys was found
+    used: int = 1  # starts that counted when it was looked at last
+    # Of each older mark its first start, its last, and how many: flat, for there are many.
+    older: array[int] | None = None
 
     def slide(self, now_us: int) -> int:
         """How many of the starts still count."""
-        marks = self._marks
-        while marks and now_us - marks[1] >= self._length_us:
-            self.used -= marks[2]
-            del marks[:3]
+        length_us, older = self.length_us, self.older
+        if now_us - self.last_us >= length_us:
+            self.used, self.older = 0, None
+        elif older is not None:
+            while older and now_us - older[1] >= length_us:
+                self.used -= older[2]
+                del older[:3]
         return self.used
 
     def add(self, now_us: int, most: int = NO_BOUND) -> bool:
         """One more start, if fewer than `most` count; answers whether it does."""
-        marks, length_us, used = self._marks, self._length_us, self.used
-        while marks and now_us - marks[1] >= length_us:  # as in `slide`: a call less for each job
-            used -= marks[2]
-            del marks[:3]
-        if used >= most:
-            self.used = used
+        length_us = self.length_us
+        if now_us - self.last_us >= length_us:  # as a rule: none counts any more
+            self.first_us = self.last_us = now_us
+            self.used, self.older = 1, None
+            return True
+        if self.older is not None:
+            self.slide(now_us)
+        if self.used >= most:
             return False
-        self.used = used + 1
-        if marks and now_us - marks[-3] < length_us // MARKS:
-            marks[-2] = max(marks[-2], now_us)
-            marks[-1] += 1
+        if now_us - self.first_us < length_us // MARKS:
+            self.last_us = max(self.last_us, now_us)
         else:
-            marks.extend((now_us, now_us, 1))
+            self._add_mark(now_us)
+        self.used += 1
         return True
+
+    def _add_mark(self, now_us: int) -> None:
+        if self.older is None:
+            self.older = array("q")
+        count = self.used - sum(self.older[2::3])
+        self.older.extend((self.first_us, self.last_us, count))
+        self.first_us = self.last_us = now_us
 
     def opens_us(self, now_us: int) -> int:
         """When the next of its starts is forgotten."""
-        return self._marks[1] + self._length_us if self.slide(now_us) else now_us
+        if not self.slide(now_us):
+            return now_us
+        return (self.older[1] if self.older else self.last_us) + self.length_us
 
     @property
-    def marks(self) -> int:
-        """How many there are."""
-        return len(self._marks) // 3
+    def marks(self) -> list[int]:
+        """Of each its first start, its last, and how many."""
+        older = self.older.tolist() if self.older else []
+        return [*older, self.first_us, self.last_us, self.used - sum(older[2::3])]
 
     def save(self, now_us: int) -> list[int]:
         """Its marks, with times as microseconds ago."""
-        return [one if n % 3 == 2 else now_us - one for n, one in enumerate(self._marks)]
+        return [one if n % 3 == 2 else now_us - one for n, one in enumerate(self.marks)]
 
     def restore(self, saved: list[int], saved_us: int) -> None:
         """As they were at that moment."""
-        self._marks = array(
-            "q", (one if n % 3 == 2 else saved_us - one for n, one in enumerate(saved))
-        )
-        self.used = sum(self._marks[2::3])
+        marks = array("q", (one if n % 3 == 2 else saved_us - one for n, one in enumerate(saved)))
+        self.first_us, self.last_us, _ = marks[-3:]
+        self.older = marks[:-3] or None
+        self.used = sum(marks[2::3])
+
+
+Windows: TypeAlias = dict[RateName, StartWindow]
 
 
 class StartRates:
     def __init__(self, keys_total: int = KEYS_TOTAL) -> None:
         self._keys_total = keys_total
-        # Of tenants, who was looked at longest ago comes first; of its keys, the one used so.
-        self._windows: OrderedDict[TenantId, OrderedDict[RateName, StartWindow]] = OrderedDict()
+        # Of tenants, who was looked at longest ago comes first; of its keys, the one used so: they
+        # are put in order only as room is looked for, so that a start costs nothing for it.
+        self._windows: OrderedDict[TenantId, Windows] = OrderedDict()
         self._keys = 0
         self._tenant_shards = TenantShards(1)
         # by shard: before that another may have let jobs start
@@ -195,11 +212,8 @@ class StartRates:
             if self._keys >= self._keys_total:
                 self._unknown_since_us[one.tenant] = saved_us
                 continue
-            window = StartWindow(one.length_ms * 1000)
-            window.restore(one.marks, saved_us)
-            mine = self._windows.setdefault(one.tenant, OrderedDict())
-            mine[one.key, one.length_ms] = window
-            self._keys += 1
+            name = (one.key, one.length_ms)
+            self._add_window(one.tenant, name, saved_us).restore(one.marks, saved_us)
 
     def home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
@@ -207,15 +221,15 @@ class StartRates:
     def used(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> int:
         if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):
             return most
-        window = self._window(tenant, name)
+        window = self._known(tenant, name)
         return 0 if window is None else window.slide(now_us)
 
     def opens_us(self, tenant: TenantId, name: RateName, now_us: int) -> int:
-        window = self._window(tenant, name)
+        window = self._known(tenant, name)
         opens_us = now_us if window is None else window.opens_us(now_us)
         return max(opens_us, self._closed_until_us(tenant, name))
 
-    def _window(self, tenant: TenantId, name: RateName) -> StartWindow | None:
+    def _known(self, tenant: TenantId, name: RateName) -> StartWindow | None:
         mine = self._windows.get(tenant)
         return None if mine is None else mine.get(name)
 
@@ -229,47 +243,59 @@ class StartRates:
         """Count one more, if fewer than `most` count; answers whether it does."""
         if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):
             return False
-        return self.started(tenant, name, now_us, most)
+        mine = self._windows.get(tenant)  # as in `started`: a call less for each job
+        window = mine.get(name) if mine is not None else None
+        if window is not None:
+            return window.add(now_us, most)
+        return self.started(tenant, name, now_us)
 
     def started(self, tenant: TenantId, name: RateName, now_us: int, most: int = NO_BOUND) -> bool:
         """The same of one that another owner may have started."""
         mine = self._windows.get(tenant)
-        if mine is None:
-            mine = self._windows[tenant] = OrderedDict()
-        window = mine.get(name)
-        if window is None:
-            window = mine[name] = self._new_window(mine, name[1] * 1000, now_us)
-            self._keys += 1
-        else:
-            mine.move_to_end(name)
-        return window.add(now_us, most)
+        window = mine.get(name) if mine is not None else None
+        if window is not None:
+            return window.add(now_us, most)
+        if mine is not None and len(mine) >= self._most(mine):
+            self._make_room(mine)
+        self._add_window(tenant, name, now_us)
+        return True
 
-    def _new_window(
-        self, mine: OrderedDict[RateName, StartWindow], length_us: int, now_us: int
-    ) -> StartWindow:
-        """The key that was used longest ago goes if it is over, or if there are too many; its
-        window serves another."""
-        if not mine:
-            return StartWindow(length_us)
-        most = min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
-        name = next(iter(mine))
-        window = mine[name]
-        if len(mine) < most and window.slide(now_us):
-            return StartWindow(length_us)
-        del mine[name]
-        self._keys -= 1
-        window.begin_anew(length_us)
+    def _most(self, mine: Windows) -> int:
+        return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
+
+    def _add_window(self, tenant: TenantId, name: RateName, now_us: int) -> StartWindow:
+        mine = self._windows.get(tenant)
+        if mine is None:
+            mine = self._windows[tenant] = {}
+        window = mine[name] = StartWindow(name[1] * 1000, now_us, now_us, now_us)
+        self._keys += 1
         return window
 
+    def _make_room(self, mine: Windows) -> None:
+        """Some of the keys that were used longest ago go."""
+        before = len(mine)
+        for name in list(islice(mine, max(before // LET_GO_PART, 1))):
+            window = mine.pop(name)
+            if window.seen_us != window.last_us:  # used since: it goes to the end
+                window.seen_us = window.last_us
+                mine[name] = window
+        if len(mine) == before:
+            del mine[next(iter(mine))]
+        self._keys -= before - len(mine)
+
     def forget_over(self, now_us: int) -> None:
-        """Upkeep, a part at a time: keys of whose starts none counts any more."""
-        looked = 0
+        """Upkeep, a part at a time: keys of whose starts none has counted for a while."""
+        before_us, looked = now_us - KEPT_US, 0
         for _ in range(len(self._windows)):
             if looked >= KEYS_PER_LOOK:
                 return
             tenant, mine = next(iter(self._windows.items()))
             looked += len(mine)
-            over = [name for name, window in mine.items() if not window.slide(now_us)]
+            over = [
+                name
+                for name, window in mine.items()
+                if before_us - window.last_us >= window.length_us
+            ]
             for name in over:
                 del mine[name]
             self._keys -= len(over)

@@ -6,10 +6,13 @@ Losing a window loses nothing: its jobs are in the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
 from fairway.core.job import QueuedJob, weight_bytes, weights_bytes
+
+HEAD_JOBS = 16  # of a window: who comes back stands behind those that are older
 
 
 class Windows:
@@ -75,6 +78,20 @@ class Windows:
         self.bytes_held += size_bytes
         stream.cursor = max(stream.cursor, max([job.id for job in jobs]))
         return True
+
+    def put_at_head(self, stream: Stream, job: QueuedJob, now_us: int) -> None:
+        """One that comes back: it stands behind those at the head that are older."""
+        backlog, window = self._tenants[job.pool, job.tenant], stream.window
+        if not window or window[0].id > job.id:
+            window.appendleft(job)  # as a rule
+        else:
+            older = sum([one.id < job.id for one in islice(window, HEAD_JOBS)])
+            window.insert(older, job)
+        backlog.ready += 1
+        self.jobs_held += 1
+        self.bytes_held += weight_bytes(job)
+        if backlog.lanes is not None:
+            self.filled([stream], now_us)
 
     def filled(self, streams: Iterable[Stream], now_us: int) -> None:
         """Jobs came to these streams; those that stay in the store are no reason to wait."""
