@@ -87,6 +87,11 @@ class LeaseTable(dict[str, Lease]):
         """Granted together, and not on disk: should they still run in a while, they are written."""
         self._fresh.append(leases)
 
+    @property
+    def oldest_fresh_us(self) -> int | None:
+        """When the first of `write_later` was granted; most of them are over by now."""
+        return self._fresh[0][0].granted_us if self._fresh else None
+
     def take_stale(self, older_than_us: int) -> list[Lease]:
         """Those of `write_later` that still run and are due."""
         fresh, stale = self._fresh, list[Lease]()
