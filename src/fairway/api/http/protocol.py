@@ -365,6 +365,10 @@ class GuardedProtocol(LeanProtocol):
         else:
             self.cycle.keep_alive = False  # answered, and closed
 
+    def is_moving(self) -> bool:
+        """What is said now is to be the last on this connection."""
+        return self._gate.is_moving
+
     def cut(self) -> None:
         self.transport.abort()
 
