@@ -161,7 +161,9 @@ class Api:
             return
         body = await read_body(scope, receive, PEER_BYTES_MAX)
         if path == METRICS_PATH:
-            await send_bytes(send, 200, self._of_processes.told() if self._of_processes else b"")
+            await send_bytes(
+                send, 200, self._of_processes.told(body) if self._of_processes else b""
+            )
             return
         if path == RUNS_PATH:
             await send_bytes(send, 200, self.relay.tell_runs(body))
