@@ -56,9 +56,7 @@ class LineProtocol(asyncio.Protocol):
 
     def begin(self) -> None:
         connection = self._connection
-        if connection.timeout_keep_alive_task is not None:
-            connection.timeout_keep_alive_task.cancel()
-            connection.timeout_keep_alive_task = None
+        connection.rest_no_more()
         connection.connections.discard(connection)
         connection.connections.add(self)  # which uvicorn tells that the server stops
         self._transport.set_protocol(self)

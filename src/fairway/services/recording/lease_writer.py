@@ -72,8 +72,9 @@ class LeaseWriter:
 
     async def run_once(self, now_us: int) -> float:
         async with self._writing_lazily:
-            await self._write_late(self._dispatcher.take_stale_leases(now_us - self._lazy_us))
-        return lazy_rest_us(self._dispatcher.leases.oldest_fresh_us, now_us, self._lazy_us) / 1e6
+            stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
+            await self._write_late(stale.leases)
+        return lazy_rest_us(stale.next_granted_us, now_us, self._lazy_us) / 1e6
 
     async def write_all(self, shards: Collection[ShardId]) -> None:
         """Before another server goes on: whatever a worker was given, and nothing beside it.
