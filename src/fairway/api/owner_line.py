@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,7 +45,7 @@ async def open_line(url: str, lines: str, seconds_max: float) -> OwnerConnection
             OwnerConnection,
             parts.hostname or "127.0.0.1",
             parts.port or (443 if is_tls else 80),
-            ssl=ssl.create_default_context() if is_tls else None,
+            ssl=_tls() if is_tls else None,
         )
         try:
             await line.begin(head)
@@ -52,6 +53,12 @@ async def open_line(url: str, lines: str, seconds_max: float) -> OwnerConnection
             line.close()
             raise
     return line
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Once: it reads all certificates of the machine."""
+    return ssl.create_default_context()
 
 
 class OwnerConnection(asyncio.Protocol):
