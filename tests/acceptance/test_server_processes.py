@@ -66,6 +66,9 @@ async def test_two_processes_behind_one_port(house: House, figures: dict[str, st
     accepted = await jobs_go_on_after_a_kill(house, server)
     metrics = (await house.call("GET", "/metrics")).text
     assert UP.findall(metrics) == ["1", "2"]
+    some = (await house.call("GET", "/metrics?name[]=fairway_server_process_up")).text
+    assert UP.findall(some) == ["1", "2"]
+    assert some.count("# TYPE") == 1
     accepted += await nobody_is_turned_away_by_a_rolling_restart(house, server, figures)
     await house.check(accepted)
     started = tree(server.pid)

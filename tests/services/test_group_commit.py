@@ -95,6 +95,26 @@ async def test_nobody_waits_when_it_is_quiet(disk: Disk) -> None:
     await group.drain()
 
 
+async def test_who_has_a_part_of_what_comes_lingers_at_its_part_and_for_longer(disk: Disk) -> None:
+    """Four processes would make four writes of what one makes one of."""
+    disk.let_through()
+    instruments = Instruments(SystemClock(), Metrics())
+    alone, shared = (
+        GroupCommit("test", disk.write, instruments=instruments, linger_seconds=0.02, processes=n)
+        for n in (1, 4)
+    )
+    for group in (alone, shared):
+        for _ in range(8):  # groups of three
+            group.add_many([1, 2, 3])
+            await group.drain()
+        disk.groups.clear()
+        group.add(1)
+        await asyncio.sleep(0.04)
+        group.add(2)
+        await group.drain()
+        assert disk.groups == ([[1], [2]] if group is alone else [[1, 2]])
+
+
 async def test_groups_grow_while_a_write_is_under_way_and_keep_their_order(disk: Disk) -> None:
     group = group_to(disk)
     group.add(1)

@@ -38,6 +38,7 @@ from fairway.api.http.asgi import (
     send_problem,
 )
 from fairway.api.http.headers import header
+from fairway.api.http.line_protocol import become_line
 from fairway.api.http.page_streams import page_slots
 from fairway.api.http.sign_in_cookie import not_kept
 from fairway.api.insight.live import OneByOne
@@ -47,6 +48,7 @@ from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
 from fairway.api.operators.process_metrics import METRICS_PATH, ProcessMetrics
 from fairway.api.origin import REQUEST_ID
+from fairway.api.owner_line import LINE_PATH
 from fairway.api.passed_jobs import ENVELOPE_BYTES_MAX, SUBMIT_PATH, take_passed
 from fairway.api.passing import Passing
 from fairway.api.peers import RUNS_PATH, WORKERS_PATH, Peers
@@ -64,7 +66,8 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH, METRICS_PATH, SUBMIT_PATH)  # between servers
+#: Between servers.
+INTERNAL = ("/internal/hint", RUNS_PATH, WORKERS_PATH, METRICS_PATH, SUBMIT_PATH, LINE_PATH)
 PEER_BYTES_MAX = 4 << 20
 
 
@@ -144,6 +147,11 @@ class Api:
         path = scope["path"]
         if not self.relay.is_peer(scope):
             raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
+        if path == LINE_PATH:
+            take = partial(take_passed, self._platform, self.relay.is_elsewhere)
+            if not become_line(scope, take):
+                raise Unavailable()
+            return
         if path == SUBMIT_PATH:
             bytes_max = self._platform.settings.body_bytes_max + ENVELOPE_BYTES_MAX
             passed = await read_body(scope, receive, bytes_max)
@@ -153,7 +161,9 @@ class Api:
             return
         body = await read_body(scope, receive, PEER_BYTES_MAX)
         if path == METRICS_PATH:
-            await send_bytes(send, 200, self._of_processes.told() if self._of_processes else b"")
+            await send_bytes(
+                send, 200, self._of_processes.told(body) if self._of_processes else b""
+            )
             return
         if path == RUNS_PATH:
             await send_bytes(send, 200, self.relay.tell_runs(body))

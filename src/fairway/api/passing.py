@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from fairway.api.http.frames import FRAME_BYTES_MAX
 from fairway.api.http.headers import Header
+from fairway.api.owner_line import OwnerConnection
 from fairway.api.passed_jobs import (
     NOT_TAKEN,
     SUBMIT_PATH,
@@ -64,6 +66,7 @@ class Unanswered(NamedTuple):
 
 NOT_ASKED = Unanswered(is_open=False)
 Told: TypeAlias = list[Verdict] | FairwayError | Unanswered
+Asked = TypeVar("Asked")
 
 
 class Waiting(NamedTuple):
@@ -302,19 +305,39 @@ class OwnerLine:
         return Unanswered(is_open=True)
 
     async def _call(self, body: bytes) -> Reply:
-        """Its answer; one that hangs is waited for only while it is an owner."""
-        client = self._peers.client(self._url, for_staff=True)
+        """Its answer: on the line that is there for small calls, else by a request of its own."""
         lines = cluster_lines(self._platform.cluster.secret)
+        if len(body) <= FRAME_BYTES_MAX:
+            line = self._peers.lines.ready(self._url)
+            if line is None:
+                opening = self._peers.lines.to(self._url, lines, self._seconds_max)
+                line = await self._while_owner(asyncio.create_task(opening, name="line"))
+            if line is not None:
+                return await self._by_line(line, body)
+        client = self._peers.client(self._url, for_staff=True)
         asked = client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
-        call = asyncio.create_task(asked, name="passed")
+        return await self._while_owner(asyncio.create_task(asked, name="passed"))
+
+    async def _by_line(self, line: OwnerConnection, body: bytes) -> Reply:
+        number, told = line.send(body)
         try:
-            while not (await asyncio.wait({call}, timeout=OWNER_LOOK_SECONDS))[0]:
+            return await self._while_owner(told)
+        finally:
+            line.give_up(number)  # unless it was answered
+
+    async def _while_owner(self, asked: asyncio.Future[Asked]) -> Asked:
+        """What hangs is waited for only while it is an owner, and no longer than it may take."""
+        ends_at = self._loop.time() + self._seconds_max
+        try:
+            while not (await asyncio.wait({asked}, timeout=OWNER_LOOK_SECONDS))[0]:
+                if self._loop.time() >= ends_at:
+                    raise TimeoutError("no answer in time")
                 owners = self._platform.ownership.owners.values()
                 if all(owner.owner_url != self._url for owner in owners):
                     raise TimeoutError("it owns nothing any more")
-            return await call
+            return asked.result()
         finally:
-            call.cancel()
+            asked.cancel()
 
     def _failed(self, error: Exception, asked_us: int) -> None:
         self._health.failed(self._clock.now_us(), asked_us)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairway.api.owner_line import Lines
 from fairway.core.errors import Unavailable
 from fairway.core.ids import Epoch, JobId
 from fairway.runtime.plain_http import HttpClient, head_lines
@@ -27,6 +28,7 @@ class Peers:
     def __init__(self) -> None:
         # by server; for staff, and for tenants; the one used last comes last
         self._clients: dict[tuple[str, bool], HttpClient] = {}
+        self.lines = Lines()  # for small calls that come all the time
 
     def client(self, url: str, *, for_staff: bool) -> HttpClient:
         """An owner knows a connection by who spoke first on it."""
@@ -38,6 +40,7 @@ class Peers:
         return client
 
     def close(self) -> None:
+        self.lines.close()
         for client in self._clients.values():
             client.close()
 

@@ -187,7 +187,12 @@ class Loop:
         return seconds
 
     async def _rest(self, seconds: float) -> None:
-        await wait(self._awake, seconds)
+        """A timer that wakes: `wait` ends by an exception, and dozens of rests a second end so."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._awake.set)
+        try:
+            await self._awake.wait()
+        finally:
+            timer.cancel()
 
 
 class Wakeups:

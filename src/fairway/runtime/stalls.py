@@ -64,8 +64,9 @@ class StallWatch:
         present, before = self._windows
         if now > self._window_ends:
             self._window_ends = now + WINDOW_SECONDS
-            present, before = Stall(), present
-        self._windows = (_worse(present, Stall(late, busy)), before)
+            present, before = self._windows = (Stall(), present)
+        if late > present.late_seconds or busy > present.busy_seconds:  # few are: 40 a second come
+            self._windows = (_worse(present, Stall(late, busy)), before)
         if late > LOG_SECONDS:
             log.warning(
                 "event loop stood still", seconds=round(late, 3), computing_seconds=round(busy, 3)

@@ -82,7 +82,11 @@ class Engine:
             watchers,
             store_clock,
             instruments,
-            Bounds(settings.inline_bytes_max, settings.results_waiting_bytes_max),
+            Bounds(
+                settings.inline_bytes_max,
+                settings.results_waiting_bytes_max,
+                settings.server_processes,
+            ),
             RecorderPorts(
                 keep_result=ports.keep_result,
                 on_ends=ports.on_ends,

@@ -21,6 +21,7 @@ JOBS_MAX = 2000  # in one commit
 BYTES_MAX = 4 << 20  # in one commit, unless one item has more: all in it wait for all of it
 FULL_JOBS = 400  # a group of this size need not wait for more
 LINGER_MIN = 8  # linger only if recent groups were at least this large, in jobs or in items
+PROCESSES_MAX = 4  # that patience grows with: nobody waits longer for the sake of more
 PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
 
@@ -43,9 +44,13 @@ class GroupCommit(Generic[Item]):
         writes_max: int = 1,
         linger_seconds: float = 0.0,
         linger_counts: Literal["jobs", "items"] = "jobs",
+        processes: int = 1,
     ) -> None:
         """`linger_counts` is what a group's size is counted in when it is asked whether more is
-        likely to come: an item of many jobs that comes alone need not wait for others."""
+        likely to come: an item of many jobs that comes alone need not wait for others.
+
+        `processes` share what comes: each sees its part, and would make as many writes by itself as
+        one makes of all. So each lingers for as much longer, and begins to at its part."""
         self.kind = kind
         self._flush = flush
         self._clock = instruments.clock
@@ -53,7 +58,9 @@ class GroupCommit(Generic[Item]):
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
         self._sizes = sizes  # None: one small job each
         self._writes_max = writes_max
-        self._linger_seconds = linger_seconds
+        shared_by = min(max(processes, 1), PROCESSES_MAX)
+        self._linger_seconds = linger_seconds * shared_by
+        self._linger_min = LINGER_MIN / shared_by
         self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
         self._taken = 0  # items that went on their way, of all times
@@ -88,7 +95,7 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if self._recent < LINGER_MIN:
+        if self._recent < self._linger_min:
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True

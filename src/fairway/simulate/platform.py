@@ -265,7 +265,7 @@ class SimulatedPlatform:
         now_us = self._time.now_us()
         for _, share in self.dispatcher.all_shares():
             share.tick(now_us)
-        for lease in self.dispatcher.take_stale_leases(now_us - LAZY_US):
+        for lease in self.dispatcher.take_stale_leases(now_us - LAZY_US).leases:
             self.dispatcher.written_late(lease, is_written=True)
 
     def _restrain(self, tenants: set[TenantId]) -> None:

@@ -36,10 +36,10 @@ def test_a_lazy_lease_is_due_to_be_written_when_it_still_runs(machine: Machine) 
     machine.arrive(machine.job(), machine.job())
     brief, lengthy = machine.take(worker)
     machine.dispatcher.succeeded([End(brief, 1, 1, b"1")])
-    assert machine.dispatcher.take_stale_leases(machine.clock.now_us() - 1) == []
+    assert machine.dispatcher.take_stale_leases(machine.clock.now_us() - 1).leases == []
     machine.clock.advance(0.1)
-    assert machine.dispatcher.take_stale_leases(machine.clock.now_us()) == [lengthy]
-    assert machine.dispatcher.take_stale_leases(machine.clock.now_us()) == []
+    assert machine.dispatcher.take_stale_leases(machine.clock.now_us()).leases == [lengthy]
+    assert machine.dispatcher.take_stale_leases(machine.clock.now_us()).leases == []
 
 
 def test_only_the_holder_of_the_lease_in_force_is_heard(machine: Machine) -> None:

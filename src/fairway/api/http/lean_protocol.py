@@ -96,6 +96,12 @@ class LeanProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is None:
             self._look_in(self.timeout_keep_alive)
 
+    def rest_no_more(self) -> None:
+        """From now on no HTTP is spoken on it."""
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
     def _look_in(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
             seconds, self.timeout_keep_alive_handler

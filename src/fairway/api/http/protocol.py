@@ -346,9 +346,7 @@ class GuardedProtocol(LeanProtocol):
         if self.is_being_answered():
             self.cut()  # the answer under way would end in the midst of frames
             return
-        if self.timeout_keep_alive_task is not None:
-            self.timeout_keep_alive_task.cancel()
-            self.timeout_keep_alive_task = None
+        self.rest_no_more()
         self.ws_protocol_class = partial(SocketProtocol, self)  # type: ignore[assignment]  # it is called
         super().handle_websocket_upgrade()
         self.ws_protocol_class = None  # which has us: else we would wait to be collected
@@ -364,6 +362,10 @@ class GuardedProtocol(LeanProtocol):
             self.loop.call_soon(self.cut)  # nothing follows that it could be closed after
         else:
             self.cycle.keep_alive = False  # answered, and closed
+
+    def is_moving(self) -> bool:
+        """What is said now is to be the last on this connection."""
+        return self._gate.is_moving
 
     def cut(self) -> None:
         self.transport.abort()

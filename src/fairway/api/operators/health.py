@@ -141,11 +141,13 @@ class MetricsText:
         self._text, self._by_type, self._good_until = b"", b"", 0.0
 
     async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes:
-        if only:
-            registries = [self._metrics.registry, *([self._metrics.by_type] if names_types else [])]
-            return b"".join(generate_latest(one.restricted_registry(only)) for one in registries)
-        text, by_type = self.parts()
+        text, by_type = self.named(only) if only else self.parts()
         return text + by_type if names_types else text
+
+    def named(self, only: Collection[str]) -> tuple[bytes, bytes]:
+        """As `parts`, of these names alone."""
+        plain = generate_latest(self._metrics.registry.restricted_registry(only))
+        return plain, generate_latest(self._metrics.by_type.restricted_registry(only))
 
     def parts(self) -> tuple[bytes, bytes]:
         """What everybody may hear, and what names job types."""

@@ -3,7 +3,8 @@
 It asks its siblings at their own addresses, for a second at most, and adds up
 (`core/insight/merged_metrics.py`). What each has counted is kept where it outlives that process: of
 one that does not answer, and of lives that are over, the counts are told, and what held at some
-moment is not. Who is alone has none of this.
+moment is not. Figures that are asked for by name are told and not kept: programs ask for them
+often, and all of them take milliseconds of every process. Who is alone has none of this.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ log = logger("metrics")
 METRICS_PATH = "/internal/metrics"
 ASK_SECONDS_MAX = 1.0
 MERGED_SECONDS = 0.5  # anybody may ask, as often as they like: it takes some milliseconds
+NAMED_MAX = 4  # questions for some of them under way; more are answered from all of them
 UP = "fairway_server_process_up"
 
 
@@ -62,20 +64,38 @@ class ProcessMetrics:
         self._before = Parts.of(read_text(self._descriptor(group.number)))  # of former lives
         self._asking: asyncio.Task[Parts] | None = None
         self._good_until = 0.0
+        self._asked_for: dict[frozenset[str], asyncio.Task[Parts]] = {}
 
     async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes:
         """Of all processes."""
+        if not only:
+            return self._text(await asyncio.shield(self._all()), names_types)
+        names = frozenset(filter(str.isidentifier, only))  # no other is a figure's
+        asking = self._asked_for.get(names)
+        if asking is None and len(self._asked_for) < NAMED_MAX and names:
+            asking = asyncio.create_task(self._ask_for(names), name="metrics")
+            self._asked_for[names] = asking
+            asking.add_done_callback(lambda _: self._asked_for.pop(names))
+        found = await asyncio.shield(asking or self._all())
+        return restricted(self._text(found, names_types).decode(), names).encode()
+
+    def _all(self) -> asyncio.Task[Parts]:
+        """A moment old at most; whoever leaves takes nobody's answer along."""
         now = asyncio.get_running_loop().time()
         if self._asking is None or (self._asking.done() and now >= self._good_until):
             self._asking = asyncio.create_task(self._ask_all(), name="metrics")
             self._good_until = now + MERGED_SECONDS
-        found = await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
-        text = "".join(found if names_types else found[:1])
-        return (restricted(text, only) if only else text).encode()
+        return self._asking
 
-    def told(self) -> bytes:
-        """Of this process, for a sibling. As it is told, it is kept: no later life says less."""
-        text = self._keep().text()
+    @staticmethod
+    def _text(found: Parts, names_types: bool) -> bytes:
+        return "".join(found if names_types else found[:1]).encode()
+
+    def told(self, names: bytes) -> bytes:
+        """Of this process, for a sibling: what has these names, or all. All that is told is kept,
+        so that no later life says less."""
+        only = names.decode().split()
+        text = (self._named(only) if only else self._keep()).text()
         return text if len(text) <= TEXT_BYTES_MAX else b""
 
     def close(self) -> None:
@@ -96,9 +116,21 @@ class ProcessMetrics:
         before = self._before
         return Parts(merged((plain, before.plain)), merged((by_type, before.by_type)))
 
+    def _named(self, only: Collection[str]) -> Parts:
+        plain, by_type = (text.decode() for text in self._own.named(only))
+        plain += generate_latest(self._registry.restricted_registry(only)).decode()
+        before = Parts(*(text and restricted(text, only) for text in self._before))
+        return Parts(merged((plain, before.plain)), merged((by_type, before.by_type)))
+
     async def _ask_all(self) -> Parts:
-        own, siblings = self._keep(), self._group.siblings
-        told = await asyncio.gather(*map(self._ask, siblings))
+        return await self._ask_siblings(self._keep(), b"")
+
+    async def _ask_for(self, only: Collection[str]) -> Parts:
+        return await self._ask_siblings(self._named(only), "\n".join(only).encode())
+
+    async def _ask_siblings(self, own: Parts, names: bytes) -> Parts:
+        siblings = self._group.siblings
+        told = await asyncio.gather(*(self._ask(number, names) for number in siblings))
         answers = dict(zip(siblings, told, strict=True))
         others = [self._kept_of(n) if parts is None else parts for n, parts in answers.items()]
         up = {self._group.number: True} | {n: parts is not None for n, parts in answers.items()}
@@ -108,10 +140,10 @@ class ProcessMetrics:
     def _kept_of(self, number: int) -> Parts:
         return Parts.of(read_text(self._descriptor(number)))
 
-    async def _ask(self, number: int) -> Parts | None:
+    async def _ask(self, number: int, names: bytes) -> Parts | None:
         client = self._peers.client(self._group.urls[number - 1], for_staff=True)
         try:
-            reply = await client.call("POST", METRICS_PATH, b"", ASK_SECONDS_MAX, self._lines)
+            reply = await client.call("POST", METRICS_PATH, names, ASK_SECONDS_MAX, self._lines)
             if reply.status == 200 and reply.body:
                 return Parts.of(reply.body)
         except (OSError, TimeoutError, ValueError) as error:

@@ -31,7 +31,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.granting import Granting, Memory
-from fairway.services.dispatch.lease_table import LeaseTable
+from fairway.services.dispatch.lease_table import LeaseTable, StaleLeases
 from fairway.services.dispatch.letting_go import LettingGo
 from fairway.services.dispatch.owned_shards import OwnedShards
 from fairway.services.dispatch.pool_shares import Shares
@@ -344,7 +344,7 @@ class Dispatcher:
     def unwritten(self) -> list[Lease]:
         return [lease for lease in self.leases.values() if not lease.written]
 
-    def take_stale_leases(self, older_than_us: int) -> list[Lease]:
+    def take_stale_leases(self, older_than_us: int) -> StaleLeases:
         """Lazily granted leases that still run and are due to be written down."""
         return self.leases.take_stale(older_than_us)
 

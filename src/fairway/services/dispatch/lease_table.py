@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +19,13 @@ from fairway.core.run.lease import judge_naming
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.sessions.held_calls import HeldCalls
 from fairway.services.sessions.sessions import Holding, Lease, Session
+
+
+class StaleLeases(NamedTuple):
+    """What is due to be written; and when the first was granted of what is not, if there is any."""
+
+    leases: list[Lease]
+    next_granted_us: int | None
 
 
 class LeaseTable(dict[str, Lease]):
@@ -87,14 +95,17 @@ class LeaseTable(dict[str, Lease]):
         """Granted together, and not on disk: should they still run in a while, they are written."""
         self._fresh.append(leases)
 
-    def take_stale(self, older_than_us: int) -> list[Lease]:
+    def take_stale(self, older_than_us: int) -> StaleLeases:
         """Those of `write_later` that still run and are due."""
         fresh, stale = self._fresh, list[Lease]()
         while fresh and fresh[0][0].granted_us <= older_than_us:
             # Most are over long since.
             group = fresh.popleft()
             stale += [one for one in group if (one.running or one.reported) and not one.written]
-        return [lease for lease in stale if self.get(lease.job.id) is lease]
+        return StaleLeases(
+            [lease for lease in stale if self.get(lease.job.id) is lease],
+            fresh[0][0].granted_us if fresh else None,
+        )
 
     def restore(self, lease: Lease, now_us: int) -> None:
         """Put a lease of an earlier owner into force here."""

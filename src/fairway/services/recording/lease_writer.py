@@ -72,8 +72,9 @@ class LeaseWriter:
 
     async def run_once(self, now_us: int) -> float:
         async with self._writing_lazily:
-            await self._write_late(self._dispatcher.take_stale_leases(now_us - self._lazy_us))
-        return self._lazy_us / 2e6
+            stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
+            await self._write_late(stale.leases)
+        return lazy_rest_us(stale.next_granted_us, now_us, self._lazy_us) / 1e6
 
     async def write_all(self, shards: Collection[ShardId]) -> None:
         """Before another server goes on: whatever a worker was given, and nothing beside it.
@@ -156,3 +157,13 @@ class LeaseWriter:
 
 def _shard_of(lease: Lease) -> ShardId:
     return lease.shard
+
+
+def lazy_rest_us(oldest_us: int | None, now_us: int, lazy_us: int) -> int:
+    """Until the next look: who is granted from now on is not due before a whole time is over.
+
+    At most twice in that time, so nobody waits for more than one and a half of it.
+    """
+    if oldest_us is None:
+        return lazy_us
+    return min(max(oldest_us + lazy_us - now_us, lazy_us // 2), lazy_us)

@@ -55,6 +55,7 @@ TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a 
 class Bounds(NamedTuple):
     inline_bytes_max: int  # of a result; larger ones are kept elsewhere
     waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
+    processes: int = 1  # that share what ends
 
 
 class RecorderPorts(NamedTuple):
@@ -92,10 +93,10 @@ class Recorder:
         self._flow_writer = RowWriter(database, dispatcher.terms(), turn)
         self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
-        self._join_commits()
+        self._join_commits(bounds.processes)
         self._join_asides(bounds.waiting_bytes_max)
 
-    def _join_commits(self) -> None:
+    def _join_commits(self, processes: int) -> None:
         """Lanes for all shards, or for each: ends are fenced by their epochs and need no order."""
 
         def successes() -> GroupCommit[End]:
@@ -106,6 +107,7 @@ class Recorder:
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
                 linger_seconds=0.010,
+                processes=processes,
             )
 
         def settlements() -> GroupCommit[End]:
@@ -127,11 +129,10 @@ class Recorder:
                 linger_seconds=0.002,
             )
 
-        together = self._together
-        self._parents = ShardCommits(parents, _shard_of_end, together)
-        self._large_parents = ShardCommits(parents, _shard_of_end, together)
-        self._successes = ShardCommits(successes, _shard_of_end, together)
-        self._settlements = ShardCommits(settlements, _shard_of_end, together)
+        self._parents = ShardCommits(parents, _shard_of_end, self._together)
+        self._large_parents = ShardCommits(parents, _shard_of_end, self._together)
+        self._successes = ShardCommits(successes, _shard_of_end, self._together)
+        self._settlements = ShardCommits(settlements, _shard_of_end, self._together)
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""

@@ -38,6 +38,7 @@ KEPT_MAX = 10_000  # deliveries of one webhook that are over
 TRIM_EVERY = 1000  # that were written
 FULL_US = 1_000_000  # before a webhook with so many is looked at again
 REST_SECONDS = 0.25
+QUIET_REST_SECONDS = 1.0  # where nobody has a webhook: the first one waits so long, once
 KNOWN_MAX = 10_000  # tenants that are read for
 
 
@@ -75,6 +76,8 @@ class LogReader:
         self._full_until_us = {one: until_us for one, until_us in full if until_us > now_us}
         shards = self._dispatcher.open_shards()
         reading = await busy_shards(self._database, "with_webhooks", shards)
+        if not reading:
+            return QUIET_REST_SECONDS
         found = await in_each_shard(reading, self._round)
         return 0.0 if any(found) else REST_SECONDS
 
