@@ -105,6 +105,19 @@ def test_what_a_node_said_is_of_its_class() -> None:
     assert as_said(other) is other
 
 
+def test_of_several_jobs_with_one_key_the_first_is_written() -> None:
+    """A hundred posts of one key at once: all that came together were written."""
+    shard, tenant = ShardId(0), TenantId(1)
+    first, same, other, free = (_job(shard, number) for number in range(4))
+    claims = [
+        submissions.KeyClaim(tenant, "a", b"", JobId(first.id)),
+        submissions.KeyClaim(tenant, "b", b"", JobId(other.id)),
+    ]
+    claimed = [(job, JobId(job.id)) for job in (first, same, other)]
+    written = submissions.with_won_keys(claims, [*claimed, (free, None)], {(tenant, "b")})
+    assert written == [first, free]
+
+
 def test_shards_that_lie_together_are_a_group() -> None:
     found = placed([(7, ShardId(0)), (7, ShardId(2)), (9, ShardId(1))])
     assert found.groups == [[0, 2], [1]]

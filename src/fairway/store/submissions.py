@@ -247,11 +247,20 @@ async def _claim_then_insert(
     """The same on a distributed store, whose planner takes no two inserts in one statement."""
     async with connection.transaction():
         taken = await claim_keys(connection, shard, claims)
-        lost = {claim.job for claim in claims if (claim.tenant, claim.key) in taken}
-        jobs = [job for job, claim in claimed if claim not in lost]
-        if jobs:
+        if jobs := with_won_keys(claims, claimed, taken):
             await insert_jobs(connection, shard, jobs, traced=traced)
     return taken
+
+
+def with_won_keys(
+    claims: Sequence[KeyClaim],
+    claimed: Sequence[tuple[QueuedJob, JobId | None]],
+    taken: Container[tuple[TenantId, str]],
+) -> list[QueuedJob]:
+    """Those without a key, and those that wait for a claim that was won. Of several with one key
+    only the first has a claim here: the others were not lost, and are not written either."""
+    won = {claim.job for claim in claims if (claim.tenant, claim.key) not in taken}
+    return [job for job, claim in claimed if claim is None or claim in won]
 
 
 async def claim_keys(
