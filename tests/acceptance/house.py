@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import httpx2
+from tests.acceptance import cluster
 from tests.acceptance.checker import Book, Ledger, Verdict, check
 from tests.acceptance.load import Load
 from tests.acceptance.processes import Program
@@ -72,7 +73,8 @@ class House:
         self.programs: list[Program] = []
         self.api_key = self.worker_key = self.operator_key = ""
         storage = {"FAIRWAY_STORAGE_URL": f"file://{room}/objects"}
-        self.settings = QUICK | storage  # of servers that are started from now on
+        #: Of servers that are started from now on.
+        self.settings = QUICK | storage | cluster.SETTINGS
         self.worker_settings: dict[str, str] = {}
         self._http = httpx2.AsyncClient(timeout=10, trust_env=False)
         self._numbers = itertools.count(1)
