@@ -18,7 +18,8 @@ from uuid import uuid4
 from tests.postgres import Server, at_database, connected, fresh_database, in_thread
 
 from fairway.store.connections.database import Connection
-from fairway.store.registry.tenants import found_cluster
+from fairway.store.connections.placement import is_distributed
+from fairway.store.registry.tenants import add_shards, found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.distribution import distribute
 from fairway.store.schema.log_partitions import make_log_days
@@ -75,6 +76,14 @@ async def house_database(store: Store) -> AsyncIterator[str]:
         yield f"{at_database(store.urls[0], name)}sslmode=disable"  # programs add more to it
     finally:
         await _drop(store.urls, name)
+
+
+async def found_anew(dsn: str, shards: int) -> None:
+    """On a cluster the template was founded already."""
+    async with connected(dsn) as connection:
+        if await is_distributed(connection):
+            await connection.execute("UPDATE cluster SET shard_count = $1", shards)
+            await add_shards(connection, shards)
 
 
 async def _make_template() -> Cluster:

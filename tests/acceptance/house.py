@@ -98,6 +98,11 @@ class House:
         self.api_key, self.worker_key, self.operator_key = api.text, worker.text, operator.text
         await self.book.trace()
 
+    async def found(self, shards: int) -> None:
+        """With so many; before its first server starts, which does the same on one PostgreSQL."""
+        self.settings = {**self.settings, "FAIRWAY_SHARD_COUNT": str(shards)}
+        await cluster.found_anew(self.dsn, shards)
+
     # -- programs ----------------------------------------------------------------------------
 
     def start_server(self, port: int | None = None, *, anew: bool = False) -> Server:
