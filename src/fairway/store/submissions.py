@@ -26,6 +26,7 @@ _SQL = load("submissions.sql")
 _REMOVALS = load("distributed/removals.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
+FEW_JOBS_IN_PARTS = 100  # on a distributed store, where COPY commits in two phases
 FEW_KEYED_JOBS = 64  # up to here one statement with their keys is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
@@ -94,7 +95,7 @@ async def insert_jobs(
             payload=job.payload,
         )
         return
-    if len(jobs) <= FEW_JOBS:
+    if len(jobs) <= _few_jobs(connection):
         await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
         return
     await _copy_plain(connection, shard, jobs)
@@ -128,7 +129,7 @@ async def _copy_plain(
 async def _insert_traced(
     connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
 ) -> None:
-    if len(jobs) <= FEW_JOBS:
+    if len(jobs) <= _few_jobs(connection):
         values = _columns(shard, jobs) | {"traces": _traces(jobs)}
         await execute(connection, _SQL["insert_traced_jobs"], **values)
         return
@@ -155,6 +156,10 @@ async def _insert_traced(
     )
 
 
+def _few_jobs(connection: Connection) -> int:
+    return FEW_JOBS if getattr(connection, "placement", None) is None else FEW_JOBS_IN_PARTS
+
+
 def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:
     return [job.trace for job in jobs]
 
@@ -166,9 +171,11 @@ def _shards(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> list[ShardId]:
 
 
 def _columns(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> dict[str, Any]:
+    shards = _shards(shard, jobs)
     return {
         "state": State.QUEUED.value,
-        "shards": arrays.numbers(_shards(shard, jobs)),
+        "owned": [shard] if shard is not None else list(set(shards)),
+        "shards": arrays.numbers(shards),
         "ids": arrays.ids([job.id for job in jobs]),
         "tenants": arrays.numbers([job.tenant for job in jobs]),
         "types": arrays.numbers([job.type for job in jobs]),
