@@ -96,7 +96,8 @@ async def insert_jobs(
         )
         return
     if len(jobs) <= _few_jobs(connection):
-        await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
+        written = await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
+        _all_written(written, jobs)
         return
     await _copy_plain(connection, shard, jobs)
 
@@ -131,7 +132,7 @@ async def _insert_traced(
 ) -> None:
     if len(jobs) <= _few_jobs(connection):
         values = _columns(shard, jobs) | {"traces": _traces(jobs)}
-        await execute(connection, _SQL["insert_traced_jobs"], **values)
+        _all_written(await execute(connection, _SQL["insert_traced_jobs"], **values), jobs)
         return
     queued = State.QUEUED.value
     await connection.copy_records_to_table(
@@ -154,6 +155,12 @@ async def _insert_traced(
             for at, job in zip(_shards(shard, jobs), jobs, strict=True)
         ],
     )
+
+
+def _all_written(written: int, jobs: Sequence[QueuedJob]) -> None:
+    """On a distributed store rows are joined with their shards: one without a row would be lost."""
+    if written != len(jobs):
+        raise RuntimeError(f"{written} of {len(jobs)} jobs were written: a shard has no row")
 
 
 def _few_jobs(connection: Connection) -> int:
