@@ -1,8 +1,7 @@
 """Judges a history: what clients were told, what runs signed, what the database went through.
 
-A trigger writes down every change of every job, and who made it, so no code path can forget to.
-The rules here are written anew rather than taken from the product, so that they cannot share its
-mistakes.
+What the database went through is in `trace.py`. The rules here are written anew rather than taken
+from the product, so that they cannot share its mistakes.
 """
 
 from __future__ import annotations
@@ -16,24 +15,7 @@ from typing import Any, NamedTuple
 import asyncpg
 from tests.acceptance import progress
 from tests.acceptance.processes import until
-
-TRACE = """
-CREATE TABLE trace (
-    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL, job uuid NOT NULL,
-    before smallint, after smallint NOT NULL, epoch bigint NOT NULL, attempts int NOT NULL,
-    deliveries int NOT NULL, term bigint NOT NULL, writer text NOT NULL
-);
-CREATE FUNCTION trace_job() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    INSERT INTO trace (at, job, before, after, epoch, attempts, deliveries, term, writer)
-    SELECT clock_timestamp(), NEW.id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state END, NEW.state,
-           NEW.epoch, NEW.attempts, NEW.deliveries, shards.term,
-           coalesce(current_setting('acceptance.server', true), '')
-    FROM shards WHERE shards.shard = NEW.shard;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER trace AFTER INSERT OR UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION trace_job();
-"""
+from tests.acceptance.trace import begin_trace, read_trace
 
 SCHEDULED, QUEUED, RUNNING, SUCCEEDED, DEAD, CANCELLED, EXPIRED = range(7)
 FINAL = {SUCCEEDED, DEAD, CANCELLED, EXPIRED}
@@ -88,12 +70,10 @@ class Book:
 
     async def trace(self) -> None:
         """Begin to write changes down; the schema must be there."""
-        await self._ask(lambda c: c.execute(TRACE))
+        await self._ask(begin_trace)
 
     async def changes(self) -> list[Change]:
-        sql = """SELECT seq, extract(epoch FROM at)::float8, job::text, before, after, epoch,
-                        attempts, deliveries, term, writer FROM trace ORDER BY seq"""
-        return [Change(*row) for row in await self._ask(lambda c: c.fetch(sql))]
+        return [Change(*row) for row in await self._ask(read_trace)]
 
     async def rows(self) -> dict[str, Row]:
         sql = """SELECT jobs.id::text, job_types.name, state, attempts, deliveries, epoch, result,

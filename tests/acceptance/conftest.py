@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.acceptance import cluster
+from tests.acceptance.cluster import Store, house_database, serve_cluster
 from tests.acceptance.house import House
-from tests.postgres import Server, fresh_database, open_room
+from tests.postgres import open_room
 
 from fairway.worker.runners.spares import SPARES
 
@@ -36,9 +38,19 @@ def room() -> Iterator[Path]:
         yield made
 
 
+@pytest.fixture(scope="session")
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Where houses stand: on one PostgreSQL, or on the cluster that was given."""
+    if not cluster.URL:
+        yield request.getfixturevalue("postgres_server")
+        return
+    with serve_cluster() as served:
+        yield served
+
+
 @asynccontextmanager
-async def furnished(room: Path, postgres_server: Server) -> AsyncIterator[House]:
-    async with fresh_database(postgres_server) as dsn:
+async def furnished(room: Path, store: Store) -> AsyncIterator[House]:
+    async with house_database(store) as dsn:
         house = House(room, dsn)
         await house.furnish()
         try:
@@ -48,8 +60,8 @@ async def furnished(room: Path, postgres_server: Server) -> AsyncIterator[House]
 
 
 @pytest.fixture
-async def house(room: Path, postgres_server: Server) -> AsyncIterator[House]:
-    async with furnished(room, postgres_server) as house:
+async def house(room: Path, store: Store) -> AsyncIterator[House]:
+    async with furnished(room, store) as house:
         yield house
 
 
@@ -60,8 +72,8 @@ def spare_runners(house: House) -> None:
 
 
 @pytest.fixture
-async def next_door(postgres_server: Server) -> AsyncIterator[House]:
+async def next_door(store: Store) -> AsyncIterator[House]:
     """A second house, for what is compared at the same time on the same machine."""
     with open_room() as room:
-        async with furnished(room, postgres_server) as house:
+        async with furnished(room, store) as house:
             yield house

@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 import httpx2
+from tests.acceptance import cluster
 from tests.acceptance.checker import Book, Ledger, Verdict, check
 from tests.acceptance.load import Load
 from tests.acceptance.processes import Program
@@ -72,7 +73,8 @@ class House:
         self.programs: list[Program] = []
         self.api_key = self.worker_key = self.operator_key = ""
         storage = {"FAIRWAY_STORAGE_URL": f"file://{room}/objects"}
-        self.settings = QUICK | storage  # of servers that are started from now on
+        #: Of servers that are started from now on.
+        self.settings = QUICK | storage | cluster.SETTINGS
         self.worker_settings: dict[str, str] = {}
         self._http = httpx2.AsyncClient(timeout=10, trust_env=False)
         self._numbers = itertools.count(1)
@@ -95,6 +97,11 @@ class House:
             await connection.close()
         self.api_key, self.worker_key, self.operator_key = api.text, worker.text, operator.text
         await self.book.trace()
+
+    async def found(self, shards: int) -> None:
+        """With so many; before its first server starts, which does the same on one PostgreSQL."""
+        self.settings = {**self.settings, "FAIRWAY_SHARD_COUNT": str(shards)}
+        await cluster.found_anew(self.dsn, shards)
 
     # -- programs ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
 
 from fairway import App, Conflict, Handle
+from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
@@ -100,9 +101,10 @@ class Witness:
         self._connection = connection
 
     async def look(self, job: str) -> Family:
-        row = await self._connection.fetchrow(
-            "SELECT state, children, (SELECT count(*) FROM jobs WHERE parent = $1) AS rows"
-            " FROM jobs WHERE id = $1", job,
+        row = await self._connection.fetchrow(  # of one shard: one moment, on a cluster, too
+            "SELECT state, children,"
+            " (SELECT count(*) FROM jobs WHERE shard = $2 AND parent = $1) AS rows"
+            " FROM jobs WHERE shard = $2 AND id = $1", job, shard_of(JobId(job)),
         )  # fmt: skip
         seen = Family(State(row["state"]), row["children"], row["rows"])
         if seen.state is State.SUCCEEDED:

@@ -32,7 +32,7 @@ class Split:
 
     async def open(self) -> None:
         house = self.house
-        house.settings = {**house.settings, "FAIRWAY_SHARD_COUNT": str(SHARDS)}
+        await house.found(SHARDS)
         self.servers = [house.start_server() for _ in range(2)]
         await asyncio.gather(*(server.ready() for server in self.servers))
         connection = await asyncpg.connect(house.dsn)

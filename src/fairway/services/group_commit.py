@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypedDict, TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
@@ -43,11 +43,13 @@ class GroupCommit(Generic[Item]):
         sizes: Sizes[Item] | None = None,
         writes_max: int = 1,
         linger_seconds: float = 0.0,
+        linger_min: int = LINGER_MIN,
         linger_counts: Literal["jobs", "items"] = "jobs",
         processes: int = 1,
     ) -> None:
-        """`linger_counts` is what a group's size is counted in when it is asked whether more is
-        likely to come: an item of many jobs that comes alone need not wait for others.
+        """A group lingers when recent ones had `linger_min` or more. `linger_counts` is what its
+        size is counted in when it is asked whether more is likely to come: an item of many jobs
+        that comes alone need not wait for others.
 
         `processes` share what comes: each sees its part, and would make as many writes by itself as
         one makes of all. So each lingers for as much longer, and begins to at its part."""
@@ -60,7 +62,7 @@ class GroupCommit(Generic[Item]):
         self._writes_max = writes_max
         shared_by = min(max(processes, 1), PROCESSES_MAX)
         self._linger_seconds = linger_seconds * shared_by
-        self._linger_min = LINGER_MIN / shared_by
+        self._linger_min = linger_min / shared_by
         self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
         self._taken = 0  # items that went on their way, of all times
@@ -200,6 +202,19 @@ def together_of(database: Database) -> Callable[[ShardId], int | None] | None:
     """Which shards one statement may name; None, at once, where it may name all."""
     is_one = database.placement is None and not database.by_shard
     return None if is_one else database.together
+
+
+class Lingering(TypedDict):
+    linger_seconds: float
+    linger_min: int
+
+
+def linger_of_ends(database: Database) -> Lingering:
+    """On a distributed store there are as many groups as it has parts, and each statement is
+    planned anew, twice: ends wait a moment for others. Who asks for a result waits, too."""
+    if database.placement is None:
+        return Lingering(linger_seconds=0.010, linger_min=LINGER_MIN)
+    return Lingering(linger_seconds=0.050, linger_min=0)
 
 
 class ShardCommits(Generic[Item]):

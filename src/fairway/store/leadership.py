@@ -108,11 +108,14 @@ async def _ask(
     placement = getattr(connection, "placement", None)
     if placement is None:
         return Answers(await fetch(connection, statement, **values), frozenset())
-    groups = [[one for one in some if of is None or one in of] for some in placement.groups]
+    asked = await _shards_there(connection) if of is None else of
+    groups: dict[int, list[ShardId]] = {}
+    for shard in sorted(asked):
+        groups.setdefault(placement.group_of[shard], []).append(shard)
     rows: list[Record] = []
     unheard: set[ShardId] = set()
     answered, away = 0, None
-    for among in filter(None, groups):
+    for among in groups.values():
         try:
             rows += await fetch(connection, statement, among=among, **values)
             answered += 1
@@ -126,6 +129,12 @@ async def _ask(
     if away is not None and not answered and of is None:
         raise away
     return Answers(rows, frozenset(unheard))
+
+
+async def _shards_there(connection: Connection) -> list[ShardId]:
+    """On a distributed store a statement must name them; they become more while servers run."""
+    count: int = await fetch_value(connection, _SQL["count_shards"])
+    return [ShardId(shard) for shard in range(count)]
 
 
 async def _tell(connection: Connection) -> None:

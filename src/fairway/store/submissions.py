@@ -26,6 +26,7 @@ _SQL = load("submissions.sql")
 _REMOVALS = load("distributed/removals.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
+FEW_JOBS_IN_PARTS = 100  # on a distributed store, where COPY commits in two phases
 FEW_KEYED_JOBS = 64  # up to here one statement with their keys is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
@@ -94,8 +95,9 @@ async def insert_jobs(
             payload=job.payload,
         )
         return
-    if len(jobs) <= FEW_JOBS:
-        await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
+    if len(jobs) <= _few_jobs(connection):
+        written = await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
+        _all_written(written, jobs)
         return
     await _copy_plain(connection, shard, jobs)
 
@@ -128,9 +130,9 @@ async def _copy_plain(
 async def _insert_traced(
     connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
 ) -> None:
-    if len(jobs) <= FEW_JOBS:
+    if len(jobs) <= _few_jobs(connection):
         values = _columns(shard, jobs) | {"traces": _traces(jobs)}
-        await execute(connection, _SQL["insert_traced_jobs"], **values)
+        _all_written(await execute(connection, _SQL["insert_traced_jobs"], **values), jobs)
         return
     queued = State.QUEUED.value
     await connection.copy_records_to_table(
@@ -155,6 +157,16 @@ async def _insert_traced(
     )
 
 
+def _all_written(written: int, jobs: Sequence[QueuedJob]) -> None:
+    """On a distributed store rows are joined with their shards: one without a row would be lost."""
+    if written != len(jobs):
+        raise RuntimeError(f"{written} of {len(jobs)} jobs were written: a shard has no row")
+
+
+def _few_jobs(connection: Connection) -> int:
+    return FEW_JOBS if getattr(connection, "placement", None) is None else FEW_JOBS_IN_PARTS
+
+
 def _traces(jobs: Sequence[QueuedJob]) -> list[bytes | None]:
     return [job.trace for job in jobs]
 
@@ -166,9 +178,11 @@ def _shards(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> list[ShardId]:
 
 
 def _columns(shard: ShardId | None, jobs: Sequence[QueuedJob]) -> dict[str, Any]:
+    shards = _shards(shard, jobs)
     return {
         "state": State.QUEUED.value,
-        "shards": arrays.numbers(_shards(shard, jobs)),
+        "owned": [shard] if shard is not None else list(set(shards)),
+        "shards": arrays.numbers(shards),
         "ids": arrays.ids([job.id for job in jobs]),
         "tenants": arrays.numbers([job.tenant for job in jobs]),
         "types": arrays.numbers([job.type for job in jobs]),
@@ -247,11 +261,20 @@ async def _claim_then_insert(
     """The same on a distributed store, whose planner takes no two inserts in one statement."""
     async with connection.transaction():
         taken = await claim_keys(connection, shard, claims)
-        lost = {claim.job for claim in claims if (claim.tenant, claim.key) in taken}
-        jobs = [job for job, claim in claimed if claim not in lost]
-        if jobs:
+        if jobs := with_won_keys(claims, claimed, taken):
             await insert_jobs(connection, shard, jobs, traced=traced)
     return taken
+
+
+def with_won_keys(
+    claims: Sequence[KeyClaim],
+    claimed: Sequence[tuple[QueuedJob, JobId | None]],
+    taken: Container[tuple[TenantId, str]],
+) -> list[QueuedJob]:
+    """Those without a key, and those that wait for a claim that was won. Of several with one key
+    only the first has a claim here: the others were not lost, and are not written either."""
+    won = {claim.job for claim in claims if (claim.tenant, claim.key) not in taken}
+    return [job for job, claim in claimed if claim is None or claim in won]
 
 
 async def claim_keys(

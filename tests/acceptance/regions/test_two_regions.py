@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.acceptance.cluster import Store
 from tests.acceptance.load import Load
 from tests.acceptance.regions.two_regions import Region, TwoRegions, two_regions
 from tests.api.cable import cable_to
-from tests.postgres import Server
 
 from fairway import App, Handle
 
@@ -26,15 +26,15 @@ MOMENT_SECONDS = 2.0  # in which a worker that was frozen begins what it had bee
 
 
 @pytest.fixture
-async def regions(room: Path, postgres_server: Server) -> AsyncIterator[TwoRegions]:
-    async with two_regions(room, postgres_server) as regions:
+async def regions(room: Path, store: Store) -> AsyncIterator[TwoRegions]:
+    async with two_regions(room, store) as regions:
         yield regions
 
 
 @pytest.fixture
-async def large_regions(room: Path, postgres_server: Server) -> AsyncIterator[TwoRegions]:
+async def large_regions(room: Path, store: Store) -> AsyncIterator[TwoRegions]:
     """Two servers and two workers each."""
-    async with two_regions(room, postgres_server, servers=2) as regions:
+    async with two_regions(room, store, servers=2) as regions:
         await regions.open(workers=2)
         yield regions
 
@@ -92,10 +92,10 @@ async def _post(region: Region, key: str) -> str:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("way", ["cut", "silent"])
 async def test_the_store_of_the_home_is_away_under_load(
-    room: Path, postgres_server: Server, figures: dict[str, str], way: str
+    room: Path, store: Store, figures: dict[str, str], way: str
 ) -> None:
     """Its servers answer, and can take nothing."""
-    async with two_regions(room, postgres_server) as regions:
+    async with two_regions(room, store) as regions:
         home, other = regions.home, regions.other
         with cable_to(home.dsn) as line:
             home.dsn = line.dsn  # its book goes around

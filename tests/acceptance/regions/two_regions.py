@@ -17,10 +17,11 @@ from typing import Any
 import httpx2
 from tests.acceptance import checker
 from tests.acceptance.checker import FINAL, SUCCEEDED, Change, Row, Verdict
+from tests.acceptance.cluster import Store, house_database
 from tests.acceptance.house import House, free_port
 from tests.acceptance.load import Load
 from tests.acceptance.processes import Program
-from tests.postgres import Server, connected, fresh_database
+from tests.postgres import connected
 
 SECRET = "a-secret-of-all-regions"
 POOLS = ("short=20", "medium=8")
@@ -176,10 +177,8 @@ def check_ends(regions: Iterable[Iterable[Change]]) -> None:
 
 
 @asynccontextmanager
-async def two_regions(
-    room: Path, postgres_server: Server, servers: int = 1
-) -> AsyncIterator[TwoRegions]:
-    async with fresh_database(postgres_server) as one, fresh_database(postgres_server) as two:
+async def two_regions(room: Path, store: Store, servers: int = 1) -> AsyncIterator[TwoRegions]:
+    async with house_database(store) as one, house_database(store) as two:
         (room / "eu").mkdir()
         (room / "us").mkdir()
         home, other = (

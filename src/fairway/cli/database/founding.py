@@ -107,9 +107,10 @@ async def _distributed(connection: Any, spread: Spread) -> None:
     from fairway.store.schema.distribution import distribute
 
     done = await distribute(connection, _tell, spread.parts)
-    await tenants.found_cluster(connection, spread.shard_count, secrets.token_urlsafe(32))
+    cluster = await tenants.found_cluster(connection, spread.shard_count, secrets.token_urlsafe(32))
     placement = await placement_of(connection)
-    shards = [len(group) for group in placement.groups] if placement else []
+    groups = placement.groups if placement else []
+    shards = [sum(one < cluster.shards for one in some) for some in groups]
     _tell(
         f"Distributed: {sum(shards)} shards in {len(shards)} parts (of {min(shards, default=0)} to"
         f" {max(shards, default=0)}) over {done.nodes} data nodes."

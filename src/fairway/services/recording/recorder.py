@@ -22,7 +22,7 @@ from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, ShardCommits, together_of
+from fairway.services.group_commit import GroupCommit, ShardCommits, linger_of_ends, together_of
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
@@ -33,7 +33,7 @@ from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
-from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
+from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter, turn_of
 from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -86,17 +86,17 @@ class Recorder:
         self._inline_bytes_max = bounds.inline_bytes_max
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
-        self._writer = RowWriter(database, dispatcher.terms())
+        self._writer = RowWriter(database, dispatcher.terms(), turn_of(database))
         self._ports = ports
         self._flow_ends = FlowEnds(FlowNews(dispatcher, watchers))
         turn = asyncio.Semaphore(FLOW_WRITES_MAX)
         self._flow_writer = RowWriter(database, dispatcher.terms(), turn)
         self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
-        self._join_commits(bounds.processes)
+        self._join_commits(database, bounds.processes)
         self._join_asides(bounds.waiting_bytes_max)
 
-    def _join_commits(self, processes: int) -> None:
+    def _join_commits(self, database: Database, processes: int) -> None:
         """Lanes for all shards, or for each: ends are fenced by their epochs and need no order."""
 
         def successes() -> GroupCommit[End]:
@@ -106,8 +106,8 @@ class Recorder:
                 self._flush_successes,
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
-                linger_seconds=0.010,
                 processes=processes,
+                **linger_of_ends(database),
             )
 
         def settlements() -> GroupCommit[End]:

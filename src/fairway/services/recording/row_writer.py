@@ -12,6 +12,7 @@ meanwhile its connection is another's.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -39,6 +40,7 @@ RETRY_SECONDS_MAX = 2.0
 BUSY_SECONDS = 0.02  # until a lock of a tenant's is tried again
 BUSY_SECONDS_MAX = 0.3
 ROUNDS_MIN = 2  # after the first: an error inside the server may pass, be it of this row alone
+TURNS = 3  # at once on a distributed store: half of the hot connections
 WIDESPREAD = 8  # rows refused for one cause since one was taken
 
 
@@ -67,6 +69,12 @@ def items_at(items: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
     if isinstance(places, range):  # as mostly, and worth its line
         return items[places.start : places.stop]
     return [items[place] for place in places]
+
+
+def turn_of(database: Database) -> AbstractAsyncContextManager[None] | None:
+    """Where each part of the store has lanes of its own, they could have every hot connection:
+    submissions found none in time, with all nodes up. None: there are few lanes."""
+    return None if database.placement is None else asyncio.Semaphore(TURNS)
 
 
 class RowWriter:

@@ -38,33 +38,31 @@ async def end_in_steps(
 
 
 async def _book(connection: Connection, ended: Sequence[Record]) -> None:
+    """A row for each shard, all in one round trip."""
     by_shard: dict[int, list[Record]] = {}
     for row in ended:
         by_shard.setdefault(row["shard"], []).append(row)
-    groups = list(by_shard.values())
-
-    def texts(column: str) -> list[str | None]:
-        return [_array([row[column] for row in some]) for some in groups]
-
-    of_successes: list[str | None] = [None] * len(groups)
-    is_plain = "is_end" not in ended[0]
-    await execute(
-        connection,
-        _SQL["book_ends"],
-        shards=list(by_shard),
-        tenants=texts("tenant"),
-        pools=texts("pool"),
-        types=texts("type"),
-        billed=texts("billed_us"),
-        unbilled=of_successes if is_plain else texts("unbilled_us"),
-        ends=of_successes if is_plain else texts("is_end"),
-        attempts=of_successes if is_plain else texts("is_attempt"),
-        ended=of_successes if is_plain else texts("ended_at"),
-    )
+    statement = _SQL["book_end"]
+    booked = [statement.bind(**_booking(shard, rows)) for shard, rows in by_shard.items()]
+    await connection.executemany(statement.text, booked)
 
 
-def _array(values: Sequence[Any]) -> str:
-    return "{" + ",".join("NULL" if one is None else f'"{one}"' for one in values) + "}"
+def _booking(shard: int, rows: Sequence[Record]) -> dict[str, Any]:
+    def column(name: str) -> list[Any]:
+        return [row[name] for row in rows]
+
+    is_plain = "is_end" not in rows[0]  # successes: each is an end, and billed as it ran
+    return {
+        "shard": shard,
+        "tenants": column("tenant"),
+        "pools": column("pool"),
+        "types": column("type"),
+        "billed": column("billed_us"),
+        "unbilled": None if is_plain else column("unbilled_us"),
+        "ends": None if is_plain else column("is_end"),
+        "attempts": None if is_plain else column("is_attempt"),
+        "ended": None if is_plain else column("ended_at"),
+    }
 
 
 async def _note(connection: Connection, heard: Sequence[Record]) -> None:

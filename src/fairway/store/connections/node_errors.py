@@ -55,6 +55,12 @@ class HearsNodes:
         except asyncpg.InternalServerError as error:
             raise as_said(error) from error
 
+    async def executemany(self, *values: Any, **options: Any) -> Any:
+        try:
+            return await super().executemany(*values, **options)  # type: ignore[misc]  # mixed in
+        except asyncpg.InternalServerError as error:
+            raise as_said(error) from error
+
     async def copy_records_to_table(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().copy_records_to_table(*values, **options)  # type: ignore[misc]  # mixed in

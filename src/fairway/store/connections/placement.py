@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import SHARDS_MAX, ShardId
 
 #: For every connection to a distributed store. Its nodes plan each statement for the tables they
 #: hold, so nothing is pinned; what a type is, the driver asks of tables that Citus otherwise hides
@@ -31,14 +31,15 @@ _IS_DISTRIBUTED = """
 SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition
                WHERE logicalrelid = to_regclass('shards') AND partmethod = 'h')
 """
-_GROUPS = """
+_GROUPS = f"""
 SELECT get_shard_id_for_distribution_column('shards', number) AS part, number AS shard
-FROM cluster, generate_series(0, shard_count - 1) AS number ORDER BY 1, 2
+FROM generate_series(0, {SHARDS_MAX - 1}) AS number ORDER BY 1, 2
 """
 
 
 class Placement(NamedTuple):
-    """Groups of shards, each on one node as a whole."""
+    """Groups of shards, each on one node as a whole; those that are not there yet, too: shards
+    become more while servers run."""
 
     groups: Sequence[Sequence[ShardId]]
     group_of: Mapping[ShardId, int]  # → its place in `groups`

@@ -159,3 +159,6 @@ SELECT clock_timestamp() AS now
 
 -- name: tell_owners
 SELECT pg_notify(:channel, '') AS told
+
+-- name: count_shards
+SELECT coalesce(shards, shard_count) AS shards FROM cluster

@@ -1,14 +1,11 @@
 -- What is written beside the ends of runs: on plain PostgreSQL by the same statement, here by others of one transaction. In
 -- one statement, what the first part answers would be sent to every node, and a node that is away would stop all ends.
--- Texts of arrays, a row for each shard.
 
--- name: book_ends
+-- name: book_end
+-- Of one shard, by values: rows that come from nowhere would be copied, and committed in two phases.
 INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us, unbilled_us, are_ends, are_attempts, ended_ats)
-SELECT log.shard, log.tenants::int[], log.pools::smallint[], log.types::int[], log.billed::bigint[], log.unbilled::bigint[],
-       log.ends::boolean[], log.attempts::boolean[], log.ended::timestamptz[]
-FROM unnest(:shards::int[], :tenants::text[], :pools::text[], :types::text[], :billed::text[], :unbilled::text[], :ends::text[],
-            :attempts::text[], :ended::text[])
-     AS log (shard, tenants, pools, types, billed, unbilled, ends, attempts, ended)
+VALUES (:shard, :tenants::int[], :pools::smallint[], :types::int[], :billed::bigint[], :unbilled::bigint[],
+        :ends::boolean[], :attempts::boolean[], :ended::timestamptz[])
 
 -- name: note_ends
 INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)

@@ -1,5 +1,8 @@
 -- Only the ends themselves: what is booked, noted and started beside them follows in the same transaction
 -- (`bookings.sql`).
+-- Nodes plan each of them anew, for a day of which they may have no statistics yet. That a column is NULL they then take for
+-- one row in two hundred, so few that they walk through the batch for every row of the table: half a second for 200 ends
+-- among 6 000 jobs, where it takes 10 ms. Within a CASE it counts as one in two.
 
 -- name: record_successes
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
@@ -14,7 +17,7 @@ FROM (SELECT unnest(:shards::text::int[]) AS shard, unnest(:tenants::text::int[]
 WHERE jobs.shard = ANY(:owned::int[]) AND jobs.shard = done.shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.id = done.id
   AND CASE WHEN jobs.state = 1 THEN jobs.epoch < done.epoch WHEN jobs.state = 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
+  AND CASE WHEN jobs.flows IS NULL THEN true ELSE :in_flow::bool END
   AND done.shard = ANY (ARRAY(
       SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
       CROSS JOIN LATERAL (
@@ -36,7 +39,7 @@ FROM (SELECT unnest(:shards::int[]) AS shard, unnest(:tenants::int[]) AS tenant,
 WHERE jobs.shard = ANY(:owned::int[]) AND jobs.shard = done.shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.id = done.id
   AND CASE WHEN jobs.state = 1 THEN jobs.epoch < done.epoch WHEN jobs.state = 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
+  AND CASE WHEN jobs.flows IS NULL THEN true ELSE :in_flow::bool END
   AND done.shard = ANY (ARRAY(
       SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
       CROSS JOIN LATERAL (
@@ -68,7 +71,7 @@ FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[], :epochs::bigint[], :s
 WHERE jobs.shard = ANY(:owned::int[]) AND jobs.shard = done.shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.id = done.id
   AND CASE WHEN jobs.state = 1 THEN jobs.epoch < done.epoch WHEN jobs.state = 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
+  AND CASE WHEN jobs.flows IS NULL THEN true ELSE :in_flow::bool END
   AND done.shard = ANY (ARRAY(
       SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
       CROSS JOIN LATERAL (
