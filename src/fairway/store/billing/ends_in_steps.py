@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairway.core.ids import ShardId
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, Record, execute, fetch
 from fairway.store.sql import Statement, load
@@ -39,7 +40,7 @@ async def end_in_steps(
 
 async def _book(connection: Connection, ended: Sequence[Record]) -> None:
     """A row for each shard, all in one round trip."""
-    by_shard: dict[int, list[Record]] = {}
+    by_shard: dict[ShardId, list[Record]] = {}
     for row in ended:
         by_shard.setdefault(row["shard"], []).append(row)
     statement = _SQL["book_end"]
@@ -47,7 +48,7 @@ async def _book(connection: Connection, ended: Sequence[Record]) -> None:
     await connection.executemany(statement.text, booked)
 
 
-def _booking(shard: int, rows: Sequence[Record]) -> dict[str, Any]:
+def _booking(shard: ShardId, rows: Sequence[Record]) -> dict[str, Any]:
     def column(name: str) -> list[Any]:
         return [row[name] for row in rows]
 
