@@ -20,6 +20,7 @@ from fairway.services.group_commit import (
     GroupCommit,
     ShardCommits,
     Sizes,
+    linger_of_ends,
 )
 
 
@@ -100,8 +101,8 @@ async def test_who_has_a_part_of_what_comes_lingers_at_its_part_and_for_longer(d
     disk.let_through()
     instruments = Instruments(SystemClock(), Metrics())
     alone, shared = (
-        GroupCommit("test", disk.write, instruments=instruments, linger_seconds=0.02, processes=n)
-        for n in (1, 4)
+        GroupCommit("test", disk.write, instruments=instruments, **linger)
+        for linger in (linger_of_ends(is_distributed=False, processes=n) for n in (1, 4))
     )
     for group in (alone, shared):
         for _ in range(8):  # groups of three
@@ -109,7 +110,7 @@ async def test_who_has_a_part_of_what_comes_lingers_at_its_part_and_for_longer(d
             await group.drain()
         disk.groups.clear()
         group.add(1)
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(0.015)  # longer than one process waits
         group.add(2)
         await group.drain()
         assert disk.groups == ([[1], [2]] if group is alone else [[1, 2]])

@@ -23,6 +23,7 @@ from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.ports import Ports, SortOut
 from fairway.services.failure.failure_policy import FailurePolicy
+from fairway.services.group_commit import linger_of_ends
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.lease_writer import LeaseWriter
 from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts
@@ -85,7 +86,10 @@ class Engine:
             Bounds(
                 settings.inline_bytes_max,
                 settings.results_waiting_bytes_max,
-                settings.server_processes,
+                linger_of_ends(
+                    is_distributed=database.placement is not None,
+                    processes=settings.server_processes,
+                ),
             ),
             RecorderPorts(
                 keep_result=ports.keep_result,

@@ -43,16 +43,12 @@ class GroupCommit(Generic[Item]):
         sizes: Sizes[Item] | None = None,
         writes_max: int = 1,
         linger_seconds: float = 0.0,
-        linger_min: int = LINGER_MIN,
+        linger_min: float = LINGER_MIN,
         linger_counts: Literal["jobs", "items"] = "jobs",
-        processes: int = 1,
     ) -> None:
         """A group lingers when recent ones had `linger_min` or more. `linger_counts` is what its
         size is counted in when it is asked whether more is likely to come: an item of many jobs
-        that comes alone need not wait for others.
-
-        `processes` share what comes: each sees its part, and would make as many writes by itself as
-        one makes of all. So each lingers for as much longer, and begins to at its part."""
+        that comes alone need not wait for others."""
         self.kind = kind
         self._flush = flush
         self._clock = instruments.clock
@@ -60,9 +56,8 @@ class GroupCommit(Generic[Item]):
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
         self._sizes = sizes  # None: one small job each
         self._writes_max = writes_max
-        shared_by = min(max(processes, 1), PROCESSES_MAX)
-        self._linger_seconds = linger_seconds * shared_by
-        self._linger_min = linger_min / shared_by
+        self._linger_seconds = linger_seconds
+        self._linger_min = linger_min
         self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
         self._taken = 0  # items that went on their way, of all times
@@ -206,15 +201,20 @@ def together_of(database: Database) -> Callable[[ShardId], int | None] | None:
 
 class Lingering(TypedDict):
     linger_seconds: float
-    linger_min: int
+    linger_min: float
 
 
-def linger_of_ends(database: Database) -> Lingering:
-    """On a distributed store there are as many groups as it has parts, and each statement is
-    planned anew, twice: ends wait a moment for others. Who asks for a result waits, too."""
-    if database.placement is None:
-        return Lingering(linger_seconds=0.010, linger_min=LINGER_MIN)
-    return Lingering(linger_seconds=0.050, linger_min=0)
+def linger_of_ends(*, is_distributed: bool, processes: int) -> Lingering:
+    """How ends wait a moment for others; who asks for a result waits, too.
+
+    On a distributed store there are as many groups as it has parts, and each statement is planned
+    anew, twice. Several processes share what comes: each sees its part, and would make as many
+    writes by itself as one makes of all. So each lingers for as much longer, and at its part.
+    """
+    if is_distributed:
+        return Lingering(linger_seconds=0.050, linger_min=0)
+    shared_by = min(max(processes, 1), PROCESSES_MAX)
+    return Lingering(linger_seconds=0.010 * shared_by, linger_min=LINGER_MIN / shared_by)
 
 
 class ShardCommits(Generic[Item]):

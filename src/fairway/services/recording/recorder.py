@@ -22,7 +22,7 @@ from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, ShardCommits, linger_of_ends, together_of
+from fairway.services.group_commit import GroupCommit, Lingering, ShardCommits, together_of
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
@@ -55,7 +55,7 @@ TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a 
 class Bounds(NamedTuple):
     inline_bytes_max: int  # of a result; larger ones are kept elsewhere
     waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
-    processes: int = 1  # that share what ends
+    linger: Lingering  # of ends, for others
 
 
 class RecorderPorts(NamedTuple):
@@ -93,10 +93,10 @@ class Recorder:
         self._flow_writer = RowWriter(database, dispatcher.terms(), turn)
         self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
-        self._join_commits(database, bounds.processes)
+        self._join_commits(bounds.linger)
         self._join_asides(bounds.waiting_bytes_max)
 
-    def _join_commits(self, database: Database, processes: int) -> None:
+    def _join_commits(self, linger: Lingering) -> None:
         """Lanes for all shards, or for each: ends are fenced by their epochs and need no order."""
 
         def successes() -> GroupCommit[End]:
@@ -106,8 +106,7 @@ class Recorder:
                 self._flush_successes,
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
-                processes=processes,
-                **linger_of_ends(database),
+                **linger,
             )
 
         def settlements() -> GroupCommit[End]:
