@@ -56,6 +56,21 @@ async def test_answers_find_their_calls_in_any_order() -> None:
         line.close()
 
 
+async def test_an_answer_may_be_larger_than_a_call() -> None:
+    """One refusal for each of very many small jobs: it must not break the line for others."""
+    answer = bytes(4 * FRAME_BYTES_MAX)
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(SWITCHING)
+        await reader.read(1000)
+        writer.write(frame_text(Frame(1, 200, answer)))
+
+    async with owner(meet) as url:
+        line = await open_line(url, SECRET, 5)
+        assert (await asked(line, b"many")).body == answer
+        line.close()
+
+
 async def test_a_line_that_breaks_fails_what_is_under_way_and_carries_no_more() -> None:
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(SWITCHING)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from fairway.api.http.frames import Frame, FrameReader, frame_text
+from fairway.api.http.frames import ANSWER_BYTES_MAX, Frame, FrameReader, frame_text
 from fairway.api.http.line_protocol import UPGRADE
 from fairway.runtime.plain_http import Reply, head_lines
 from fairway.runtime.telemetry import logger
@@ -67,7 +67,7 @@ class OwnerConnection(asyncio.Protocol):
         self._transport: Any = None
         self._switched: asyncio.Future[None] | None = None
         self._head = b""
-        self._reader = FrameReader()
+        self._reader = FrameReader(ANSWER_BYTES_MAX)
         self._number = 0
         self._calls: dict[int, asyncio.Future[Reply]] = {}
         self._used_at = self._loop.time()

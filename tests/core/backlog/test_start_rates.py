@@ -81,6 +81,29 @@ def test_where_there_are_too_many_those_used_last_are_remembered() -> None:
     assert all(rates.used(US, (f"{number}", hour), 1, 1000) for number in range(980, 1000))
 
 
+def test_keys_that_are_over_take_no_room_from_one_that_counts() -> None:
+    rates, hour = StartRates(keys_total=100), 3600 * 1000
+    rates.started(US, ("long", hour), 0)
+    for number in range(1, 2_000):  # 25 new keys a second, each of them over after one
+        now_us = number * 40_000
+        rates.started(US, (f"{number}", 1000), now_us)
+        if number % 25 == 0:
+            rates.forget_over(now_us)
+    assert rates.used(US, ("long", hour), 5, now_us) == 1
+    assert rates._keys == len(rates._windows[US]) <= 50
+
+
+def test_where_all_are_in_use_the_one_that_is_over_first_goes() -> None:
+    rates = StartRates(keys_total=64)
+    lengths = {f"{number}": 3_600_000 for number in range(32)} | {"1": 60_000}
+    for key, length_ms in lengths.items():
+        rates.started(US, (key, length_ms), 0)
+    for key, length_ms in lengths.items():
+        rates.started(US, (key, length_ms), 1)
+    rates.started(US, ("new", 1000), 2)
+    assert set(lengths) - {key for key, _ in rates._windows[US]} == {"1"}
+
+
 def test_keys_whose_while_is_over_are_forgotten_though_nobody_comes_again() -> None:
     rates = StartRates()
     for number in range(3_000):

@@ -11,7 +11,9 @@ from struct import Struct
 from typing import NamedTuple
 
 HEAD = Struct("!IIH")  # bytes of the body, number of the call, status (of an answer; else 0)
-FRAME_BYTES_MAX = 512 << 10  # of a body: what is larger goes as a request of its own
+FRAME_BYTES_MAX = 512 << 10  # of a call: what is larger goes as a request of its own
+#: Of an answer: a call of 512 KB may have ten thousand jobs, each refused in a few hundred bytes.
+ANSWER_BYTES_MAX = 8 << 20
 
 
 class Frame(NamedTuple):
@@ -27,7 +29,8 @@ def frame_text(frame: Frame) -> bytes:
 class FrameReader:
     """Bytes as they come, to whole frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
         self._left = b""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
@@ -36,7 +39,7 @@ class FrameReader:
         start, end = 0, len(data)
         while end - start >= HEAD.size:
             size, number, status = HEAD.unpack_from(data, start)
-            if size > FRAME_BYTES_MAX:
+            if size > self._bytes_max:
                 raise ValueError(f"a frame of {size} bytes")
             begins = start + HEAD.size
             if end - begins < size:

@@ -27,7 +27,8 @@ log = logger("metrics")
 METRICS_PATH = "/internal/metrics"
 ASK_SECONDS_MAX = 1.0
 MERGED_SECONDS = 0.5  # anybody may ask, as often as they like: it takes some milliseconds
-NAMED_MAX = 4  # questions for some of them under way; more are answered from all of them
+NAMED_MAX = 4  # questions for some of them at a time; more are answered from all of them
+NAMED_REST_SECONDS = 0.1  # of each such place, after its answer: each asks every process
 UP = "fairway_server_process_up"
 
 
@@ -65,6 +66,7 @@ class ProcessMetrics:
         self._asking: asyncio.Task[Parts] | None = None
         self._good_until = 0.0
         self._asked_for: dict[frozenset[str], asyncio.Task[Parts]] = {}
+        self._places = NAMED_MAX
 
     async def now(self, *, names_types: bool, only: Collection[str] = ()) -> bytes:
         """Of all processes."""
@@ -72,12 +74,20 @@ class ProcessMetrics:
             return self._text(await asyncio.shield(self._all()), names_types)
         names = frozenset(filter(str.isidentifier, only))  # no other is a figure's
         asking = self._asked_for.get(names)
-        if asking is None and len(self._asked_for) < NAMED_MAX and names:
+        if asking is None and self._places and names:
             asking = asyncio.create_task(self._ask_for(names), name="metrics")
             self._asked_for[names] = asking
-            asking.add_done_callback(lambda _: self._asked_for.pop(names))
+            self._places -= 1
+            asking.add_done_callback(lambda _: self._was_asked(names))
         found = await asyncio.shield(asking or self._all())
         return restricted(self._text(found, names_types).decode(), names).encode()
+
+    def _was_asked(self, names: frozenset[str]) -> None:
+        del self._asked_for[names]
+        asyncio.get_running_loop().call_later(NAMED_REST_SECONDS, self._has_rested)
+
+    def _has_rested(self) -> None:
+        self._places += 1
 
     def _all(self) -> asyncio.Task[Parts]:
         """A moment old at most; whoever leaves takes nobody's answer along."""

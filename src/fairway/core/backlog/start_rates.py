@@ -256,7 +256,7 @@ class StartRates:
         if window is not None:
             return window.add(now_us, most)
         if mine is not None and len(mine) >= self._most(mine):
-            self._make_room(mine)
+            self._make_room(mine, now_us)
         self._add_window(tenant, name, now_us)
         return True
 
@@ -271,26 +271,30 @@ class StartRates:
         self._keys += 1
         return window
 
-    def _make_room(self, mine: Windows) -> None:
-        """Some of the keys that were used longest ago go."""
-        before = len(mine)
-        for name in list(islice(mine, max(before // LET_GO_PART, 1))):
-            window = mine.pop(name)
-            if window.seen_us != window.last_us:  # used since: it goes to the end
-                window.seen_us = window.last_us
-                mine[name] = window
-        if len(mine) == before:
-            del mine[next(iter(mine))]
-        self._keys -= before - len(mine)
+    def _make_room(self, mine: Windows, now_us: int) -> None:
+        """Of the keys that were looked at longest ago those go whose while is over: they say no
+        more than none. Where there are none, those that were not used since."""
+        part = list(islice(mine.items(), max(len(mine) // LET_GO_PART, 1)))
+        gone = [name for name, one in part if now_us - one.last_us >= one.length_us]
+        gone = gone or [name for name, one in part if one.seen_us == one.last_us]
+        gone = gone or [min(part, key=lambda each: each[1].last_us + each[1].length_us)[0]]
+        for name, window in part:  # the others go to the end
+            window.seen_us = window.last_us
+            mine[name] = mine.pop(name)
+        for name in gone:
+            del mine[name]
+        self._keys -= len(gone)
 
     def forget_over(self, now_us: int) -> None:
         """Upkeep, a part at a time: keys of whose starts none has counted for a while."""
-        before_us, looked = now_us - KEPT_US, 0
+        looked = 0
         for _ in range(len(self._windows)):
             if looked >= KEYS_PER_LOOK:
                 return
             tenant, mine = next(iter(self._windows.items()))
             looked += len(mine)
+            # Where room is short, what is over gives way at once: else what counts would have to.
+            before_us = now_us - (KEPT_US if 2 * len(mine) < self._most(mine) else 0)
             over = [
                 name
                 for name, window in mine.items()
