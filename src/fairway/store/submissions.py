@@ -53,6 +53,10 @@ class KeyHolder(NamedTuple):
     job: JobId
 
 
+class NotAllWritten(RuntimeError):
+    """Of a group that was written outside of a transaction some are there, and others are not."""
+
+
 async def insert_jobs(
     connection: Connection,
     shard: ShardId | None,
@@ -160,7 +164,7 @@ async def _insert_traced(
 def _all_written(written: int, jobs: Sequence[QueuedJob]) -> None:
     """On a distributed store rows are joined with their shards: one without a row would be lost."""
     if written != len(jobs):
-        raise RuntimeError(f"{written} of {len(jobs)} jobs were written: a shard has no row")
+        raise NotAllWritten(f"{written} of {len(jobs)} jobs were written: a shard has no row")
 
 
 def _few_jobs(connection: Connection) -> int:

@@ -64,6 +64,23 @@ async def test_bad_rows_stand_alone_and_cost_a_few_statements(
     assert len(table.asked) <= 1 + 2 * len(bad) * ceil(log2(2000))
 
 
+async def test_a_shard_that_was_lost_while_its_rows_waited_for_their_turn_has_none(
+    database: Database,
+) -> None:
+    table, turn, terms = Table(set()), asyncio.Semaphore(1), {SHARD: Term(1)}
+    writer = RowWriter(database, terms, turn)
+    await turn.acquire()
+
+    async def write_two() -> list[Part[set[str]]]:
+        return [part async for part in writer.write(table.insert, [SHARD] * 2, [1, 2])]
+
+    writing = asyncio.create_task(write_two())
+    await asyncio.sleep(0.01)
+    del terms[SHARD]
+    turn.release()
+    assert (await writing, table.asked, turn.locked()) == ([], [], False)
+
+
 async def test_what_passes_is_no_reason_to_part_rows(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from fairway.core.ids import TenantId, TypeId
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry import tenants_and_keys
 from fairway.services.registry.tenants_and_keys import GUESSES_MAX
 from fairway.store.connections.database import DISCONNECTED, Database
 
@@ -31,6 +32,26 @@ async def test_a_key_stands_for_its_tenant_until_it_is_revoked(
     await directory.revoke_key(key.id)
     assert directory.known(key.text) is None
     assert await directory.authenticate(key.text) is None
+
+
+async def test_of_more_keys_than_a_round_writes_none_is_left_out_for_good(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await freeze(platform)
+    monkeypatch.setattr(tenants_and_keys, "USES_A_ROUND_MAX", 4)
+    directory, keys = platform.directory, [new_api_key("tenant") for _ in range(12)]
+    for key in keys:
+        await directory.add_key(key, tenant.id)
+        await directory.authenticate(key.text)
+    for _ in range(4):
+        await directory.write_uses(0)
+        assert all(directory.known(key.text) for key in keys), "all of them are used all the time"
+    async with platform.database.background() as connection:
+        unused = await connection.fetchval(
+            "SELECT count(*) FROM api_keys WHERE id = ANY($1) AND last_used_at IS NULL",
+            [key.id for key in keys],
+        )
+    assert unused == 0
 
 
 async def test_a_key_revoked_elsewhere_stops_working_soon(

@@ -20,7 +20,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import ShardId
 from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.tenant import Tenant
@@ -47,6 +47,30 @@ async def test_what_is_answered_is_on_disk_and_known_to_the_owner(
     assert await count(platform) == len(set(ids)) == 3
     assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 3
     assert set(platform.directory.type_ids) == {"work", "other"}
+
+
+async def test_who_is_written_is_told_so_though_others_of_the_group_are_not(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """As where a shard has no row on a distributed store: sent again they would run twice."""
+    other = await add_tenant(platform, "other")
+    for one in (tenant, other):
+        await platform.directory.know_types(["work"], one.id)  # so that they come together
+    async with platform.database.upkeep() as connection:
+        await connection.execute(f"""
+            CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN IF NEW.tenant = {other.id} THEN RETURN NULL; END IF; RETURN NEW; END';
+            CREATE TRIGGER leaves_out BEFORE INSERT ON jobs
+                FOR EACH ROW EXECUTE FUNCTION leave_out()
+        """)
+    comers = (tenant, tenant, other)  # the first goes at once, and the others together
+    said = await asyncio.gather(
+        *(platform.submissions.submit(one, [new(), new()]) for one in comers),
+        return_exceptions=True,
+    )
+    assert [isinstance(one, FairwayError) for one in said] == [False, False, True]
+    assert await count(platform) == 4
+    await until(lambda: platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 4)
 
 
 async def test_one_job_does_not_stand_behind_batches_of_thousands(

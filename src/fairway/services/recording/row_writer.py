@@ -119,8 +119,7 @@ class RowWriter:
                 continue  # a term may have ended meanwhile
             places = batch.parts[0]
             try:
-                async with self._turn, self._database.hot() as connection:
-                    answer = await statement(connection, batch.guards, items_at(rows, places))
+                answer = await self._in_turn(statement, batch, items_at(rows, places))
             except ShardsLost as lost:
                 batch.lose(lost.shards)
             except Exception as error:
@@ -142,6 +141,15 @@ class RowWriter:
                 # Under another's term nothing is written, which says nothing of a row.
                 if places := batch.still_ours(places):
                     yield RowsWritten(places, answer)
+
+    async def _in_turn(
+        self, statement: Write[Row, Answer], batch: _Batch, rows: Sequence[Row]
+    ) -> Answer:
+        async with self._turn:
+            if batch.has_lost():  # while they waited: a node that hangs has no further turns
+                raise ShardsLost(set())
+            async with self._database.hot() as connection:
+                return await statement(connection, batch.guards, rows)
 
     async def _wait(self, error: Exception, tries: int, batch: _Batch) -> int:
         """Until it is worth another try; answers how many there were in a row."""
@@ -178,7 +186,7 @@ class _Batch:
 
     def is_left(self) -> bool:
         """Whether anything is to be written yet; what is another's by now is not."""
-        self._look()
+        self.has_lost()
         return bool(self.parts or self.again)
 
     def begin_again(self) -> None:
@@ -214,14 +222,14 @@ class _Batch:
         self.parts += [places[:middle], places[middle:]]
 
     def still_ours(self, places: Sequence[int]) -> Sequence[int]:
-        return self._kept(places) if self._look() else places
+        return self._kept(places) if self.has_lost() else places
 
     def lose(self, shards: Collection[ShardId]) -> None:
         for shard in shards:
             self.terms.pop(shard, None)
         self._drop()
 
-    def _look(self) -> bool:
+    def has_lost(self) -> bool:
         """Whether some went to another since the last look, or came back under a new term."""
         owned = self._owned
         gone = [shard for shard, term in self.terms.items() if owned.get(shard) != term]

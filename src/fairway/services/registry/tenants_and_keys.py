@@ -85,7 +85,9 @@ class Directory:
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
-        self._used: set[str] = set()  # ids of keys that opened something since it was written down
+        # Ids of keys that opened something since it was written down, the longest ago first: of a
+        # set the same ones would come first round after round, and the others never.
+        self._used: dict[str, None] = {}
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self._one_reads = asyncio.Lock()
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
@@ -136,7 +138,8 @@ class Directory:
         if used:
             async with self._database.background() as connection:
                 await store.keys_used(connection, used)
-            self._used.difference_update(used)
+            for key_id in used:
+                self._used.pop(key_id, None)
         return REFRESH_SECONDS if len(used) <= FEW_USES else USES_REST_SECONDS
 
     async def _forget_keys(self, revoked: set[str]) -> None:
@@ -194,7 +197,7 @@ class Directory:
         """The principal of a key that was checked before: the hot path's only question."""
         principal = self._keys.get(text)
         if principal is not None:
-            self._used.add(principal.key_id)
+            self._used[principal.key_id] = None
         return principal
 
     async def authenticate(self, text: str, address: str = "") -> Principal | None:
@@ -232,7 +235,7 @@ class Directory:
             self._keys = {}
         if principal is not None:
             self._keys[text] = principal
-            self._used.add(principal.key_id)
+            self._used[principal.key_id] = None
         return principal
 
     async def _read_key(self, key_id: str) -> StoredKey | None:

@@ -254,7 +254,7 @@ class Submissions:
             self._fail(group, refusal_of(error), error)
         except Unavailable as error:  # nothing was kept
             self._fail(group, error, None)
-        except ID_TAKEN as error:
+        except (*ID_TAKEN, store.NotAllWritten) as error:
             await self._flush_others(shard, group, error)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
@@ -267,7 +267,7 @@ class Submissions:
     async def _flush_others(
         self, shard: ShardId | None, group: list[Submission], cause: Exception
     ) -> None:
-        """Some were written by another server, which got no answer from us or gave us none."""
+        """Some are there: another server wrote them, or the store took them and not the others."""
         try:
             async with self._database.hot() as connection:
                 doubles = await find_doubles(connection, group)
