@@ -30,6 +30,8 @@ async def test_a_trace_from_post_to_webhook_is_complete(
     with receiving_otlp() as otlp:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", otlp.url)
         monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "300")
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "300")
+        monkeypatch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "300")
         on = {"FAIRWAY_OTEL": "true", "FAIRWAY_OTEL_TRACE_RATIO": "0"}
         house.settings |= on | {
             "FAIRWAY_WEBHOOK_HTTP": "true",

@@ -183,7 +183,14 @@ def test_standard_variables_are_honoured() -> None:
     never = of(OTEL_TRACES_SAMPLER="always_off")
     assert never is not None
     assert (never.sampling.ratio, never.sampling.follows_parents) == (0.0, False)
-    for wrong in ({"OTEL_TRACES_SAMPLER": "xray"}, {"OTEL_METRIC_EXPORT_INTERVAL": "often"}):
+    slow = of(OTEL_BSP_SCHEDULE_DELAY="2500")
+    assert slow is not None
+    assert (slow.spans_seconds, slow.lines_seconds) == (2.5, 5.0)
+    for wrong in (
+        {"OTEL_TRACES_SAMPLER": "xray"},
+        {"OTEL_BSP_SCHEDULE_DELAY": "0"},
+        {"OTEL_METRIC_EXPORT_INTERVAL": "often"},
+    ):
         with pytest.raises(InvalidRequest):
             of(**wrong)
     arg = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "2"}

@@ -37,7 +37,7 @@ from fairway.core.insight.trace_context import span_id_of, trace_id_of
 from fairway.runtime.otlp_logs import record_of
 from fairway.runtime.otlp_metrics import Times, families_of, metrics_data
 from fairway.runtime.otlp_options import OtlpOptions
-from fairway.runtime.otlp_queue import OtlpQueue
+from fairway.runtime.otlp_queue import WAITING_MAX, OtlpQueue
 from fairway.runtime.otlp_spans import JobSpans
 
 Line: TypeAlias = MutableMapping[str, Any]
@@ -56,6 +56,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 
 LOOKS_MAX = 4  # figures of so many moments wait; the newest say it all again
+LOOK_REST_SECONDS = 2.0
 
 
 class Otlp:
@@ -77,27 +78,33 @@ class Otlp:
         self._looks: OtlpQueue[Look] | None = None
         self.spans: JobSpans | None = None
         if "traces" in options.signals:
-            self.spans = JobSpans(self._span_queue().add, options.sampling)
+            self.spans = JobSpans(self._span_queue(options.spans_seconds).add, options.sampling)
         if "metrics" in options.signals and registries:
             exporter = OTLPMetricExporter()
             self._looks = self._queue(
-                "metrics", exporter, partial(self._send_looks, exporter), waiting_max=LOOKS_MAX
+                "metrics",
+                exporter,
+                partial(self._send_looks, exporter),
+                rest_seconds=LOOK_REST_SECONDS,
+                waiting_max=LOOKS_MAX,
             )
-        self._tap = self._tap_logs() if "logs" in options.signals else None
+        self._tap = self._tap_logs(options.lines_seconds) if "logs" in options.signals else None
 
-    def _span_queue(self) -> OtlpQueue[SpanRecord]:
+    def _span_queue(self, rest_seconds: float) -> OtlpQueue[SpanRecord]:
         """Sampled is decided before a span is made; what is made is sent."""
         exporter = OTLPSpanExporter()
         send = partial(_send_spans, exporter, self._resource)
-        return self._queue("traces", exporter, send)
+        return self._queue("traces", exporter, send, rest_seconds=rest_seconds)
 
-    def _tap_logs(self) -> Processor:
+    def _tap_logs(self, rest_seconds: float) -> Processor:
         exporter = OTLPLogExporter()
 
         def send(records: Sequence[ReadableLogRecord]) -> bool:
             return exporter.export(records) is LogRecordExportResult.SUCCESS
 
-        queue: OtlpQueue[ReadableLogRecord] = self._queue("logs", exporter, send)
+        queue: OtlpQueue[ReadableLogRecord] = self._queue(
+            "logs", exporter, send, rest_seconds=rest_seconds
+        )
 
         def sent(_: Any, __: str, line: Line) -> Line:
             queue.add(ReadableLogRecord(record_of(line), self._resource, SCOPE))
@@ -113,9 +120,17 @@ class Otlp:
         signal: str,
         exporter: Any,
         send: Callable[[Sequence[Any]], bool],
-        **bounds: int,
+        *,
+        rest_seconds: float,
+        waiting_max: int = WAITING_MAX,
     ) -> OtlpQueue[Any]:
-        queue: OtlpQueue[Any] = OtlpQueue(signal, send, partial(self._dropped, signal), **bounds)
+        queue: OtlpQueue[Any] = OtlpQueue(
+            signal,
+            send,
+            partial(self._dropped, signal),
+            rest_seconds=rest_seconds,
+            waiting_max=waiting_max,
+        )
         self._queues.append(queue)
         self._exporters.append(exporter)
         return queue

@@ -2,7 +2,8 @@
 
 `FAIRWAY_OTEL` turns it on. Where to and how is said as everywhere, by `OTEL_*`: endpoint, headers,
 timeouts and compression are read by OpenTelemetry's own code; the sampler, the exporters that are
-`none` and the interval of metrics here.
+`none`, the interval of metrics, and how long spans and lines gather (OTEL_BSP_SCHEDULE_DELAY,
+OTEL_BLRP_SCHEDULE_DELAY) here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ SAMPLERS: dict[str, tuple[float | None, bool]] = {
     "parentbased_traceidratio": (None, True),
 }
 METRICS_SECONDS = 60.0
+GATHER_SECONDS = 5.0  # spans and lines; a call costs its sender milliseconds, whatever it carries
 
 
 class OtlpOptions(NamedTuple):
@@ -32,6 +34,8 @@ class OtlpOptions(NamedTuple):
     sampling: Sampling
     signals: frozenset[str] = frozenset(SIGNALS)
     metrics_seconds: float = METRICS_SECONDS
+    spans_seconds: float = GATHER_SECONDS
+    lines_seconds: float = GATHER_SECONDS
 
     @classmethod
     def of(
@@ -43,10 +47,15 @@ class OtlpOptions(NamedTuple):
         signals = frozenset(
             one for one in SIGNALS if environment.get(f"OTEL_{one.upper()}_EXPORTER") != "none"
         )
-        interval_ms = _number(environment, "OTEL_METRIC_EXPORT_INTERVAL", METRICS_SECONDS * 1000)
-        if interval_ms <= 0:
-            raise InvalidRequest("OTEL_METRIC_EXPORT_INTERVAL must be above zero.")
-        return cls(service, instance, _sampling(environment, sampling), signals, interval_ms / 1000)
+        return cls(
+            service,
+            instance,
+            _sampling(environment, sampling),
+            signals,
+            _seconds(environment, "OTEL_METRIC_EXPORT_INTERVAL", METRICS_SECONDS),
+            _seconds(environment, "OTEL_BSP_SCHEDULE_DELAY", GATHER_SECONDS),
+            _seconds(environment, "OTEL_BLRP_SCHEDULE_DELAY", GATHER_SECONDS),
+        )
 
 
 def _sampling(environment: Mapping[str, str], ours: Sampling) -> Sampling:
@@ -63,6 +72,14 @@ def _sampling(environment: Mapping[str, str], ours: Sampling) -> Sampling:
     if not 0 <= ratio <= 1:
         raise InvalidRequest(f"OTEL_TRACES_SAMPLER_ARG is {ratio:g}; it must be from 0 to 1.")
     return ours._replace(ratio=ratio, follows_parents=follows_parents)
+
+
+def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:
+    """Of a variable in milliseconds, as OpenTelemetry has them."""
+    found_ms = _number(environment, name, default * 1000)
+    if found_ms <= 0:
+        raise InvalidRequest(f"{name} must be above zero.")
+    return found_ms / 1000
 
 
 def _number(environment: Mapping[str, str], name: str, default: float) -> float:

@@ -18,9 +18,8 @@ log: Any = structlog.get_logger("otlp")
 
 Item = TypeVar("Item")
 
-WAITING_MAX = 4096
-BATCH_MAX = 512
-REST_SECONDS = 2.0  # a call costs its sender some milliseconds, however little it carries
+WAITING_MAX = 8192
+BATCH_MAX = 2048  # about a megabyte of spans
 SAY_SECONDS = 60.0  # between two lines about a receiver that takes nothing
 CLOSE_SECONDS = 2.0  # for what waits when the program ends
 
@@ -32,10 +31,13 @@ class OtlpQueue(Generic[Item]):
         send: Callable[[Sequence[Item]], bool],
         on_dropped: Callable[[int], None],
         *,
+        rest_seconds: float,
         waiting_max: int = WAITING_MAX,
-        rest_seconds: float = REST_SECONDS,
     ) -> None:
-        """`send` answers whether it was taken; it may take its time, and may raise."""
+        """`send` answers whether it was taken; it may take its time, and may raise.
+
+        It is called every so often, and once there is enough for a call.
+        """
         self._signal = signal
         self._send = send
         self._on_dropped = on_dropped

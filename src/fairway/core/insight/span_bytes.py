@@ -8,6 +8,7 @@ trace/v1): no events, no links, and values that are texts, numbers or truths.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -17,6 +18,8 @@ Value: TypeAlias = str | int | float | bool
 INTERNAL, CLIENT, PRODUCER, CONSUMER = 1, 3, 4, 5
 
 _SCOPE = b"fairway"
+#: What hardly two spans say alike.
+_ITS_OWN = frozenset({"messaging.message.id", "fairway.wait_seconds", "fairway.ran_seconds"})
 _FLAGS_LOCAL, _FLAGS_REMOTE = 0x100, 0x300  # it is known whether the parent is another program's
 _ERROR_STATUS = b"\x7a\x02\x18\x02"  # field 15: code 2
 _NO_STATUS = b"\x7a\x00"
@@ -62,7 +65,22 @@ def _span(one: SpanRecord) -> bytes:
 
 def _attribute(tag: bytes, key: str, value: Value) -> bytes:
     """A KeyValue, as a field of what has it."""
-    return _field(tag, _field(b"\x0a", key.encode(errors="replace")) + _field(b"\x12", _any(value)))
+    if key in _ITS_OWN:
+        return _written(tag, key, value)
+    return _said_again(tag, key, value)
+
+
+def _written(tag: bytes, key: str, value: Value) -> bytes:
+    return _field(tag, _key(key) + _field(b"\x12", _any(value)))
+
+
+#: Most of what spans say was said by others before them: kinds, types, pools, tenants, workers.
+_said_again = lru_cache(maxsize=2048, typed=True)(_written)
+
+
+@lru_cache(maxsize=256)
+def _key(name: str) -> bytes:
+    return _field(b"\x0a", name.encode(errors="replace"))
 
 
 def _any(value: Value) -> bytes:

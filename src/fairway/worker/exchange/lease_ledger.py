@@ -153,7 +153,7 @@ class LeaseLedger:
             part.last_words.append(_holding(lease, progress, ended=True))  # before the report
         report.n = self._number = self._number + 1
         report.tenant, report.token = lease.tenant, lease.token
-        if self._spans is not None:
+        if lease.traceparent is not None and self._spans is not None:
             self._spans.ended(report)
         if report.failure is not None:
             self._on_failure(lease, report)
