@@ -79,12 +79,13 @@ async def count(house: House) -> dict[str, int]:
 
 
 def by_metrics(figures: dict[str, float]) -> dict[str, int]:
-    def total(*beginnings: str) -> int:
-        return round(sum(value for name, value in figures.items() if name.startswith(beginnings)))
+    def total(beginning: str, label: str = "") -> int:
+        found = [name for name in figures if name.startswith(beginning) and label in name]
+        return round(sum(figures[name] for name in found))
 
     return {
         "accepted": total("fairway_jobs_accepted_total"),
-        "good": total('fairway_outcomes_recorded_total{outcome="succeeded"}'),
+        "good": total("fairway_outcomes_recorded_total{", 'outcome="succeeded"'),
         "dead": total("fairway_dead_letters_total"),
         "left": total("fairway_jobs_queued{"),
     }
