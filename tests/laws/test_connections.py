@@ -43,7 +43,7 @@ PEOPLE = {
     # groups
     "services/registry/type_names.py",
     # operators, and calls of other regions
-    "services/regions/acts.py", "services/regions/held.py", "services/regions/regions.py",
+    "services/regions/failover.py", "services/regions/held.py", "services/regions/regions.py",
     # the house itself
     "services/readiness.py", "services/database_proofs.py",
     "services/object_storage/storage_binding.py",

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairway.core.insight.alarm_rules import rules
+from fairway.core.insight.prometheus_rules import rules
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RULES = DEPLOY / "prometheus/fairway.rules.yml"

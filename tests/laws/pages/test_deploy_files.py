@@ -16,8 +16,8 @@ import pytest
 import yaml
 from tests.laws.pages import deploy_files
 
-from fairway.core.insight.alarm_rules import EXPRESSIONS, alert_name, rules
 from fairway.core.insight.alarms import ALARMS
+from fairway.core.insight.prometheus_rules import EXPRESSIONS, alert_name, rules
 from fairway.runtime.telemetry import Metrics
 
 FILES = [deploy_files.RULES, deploy_files.RULES_TEST, deploy_files.DASHBOARD]

@@ -13,7 +13,7 @@ from fairway.api.operators.tenants import TENANT_PATH, tenant_named
 from fairway.core.audit import Actor
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
-from fairway.services.regions.acts import Moved
+from fairway.services.regions.failover import Moved
 from fairway.services.regions.regions import Regions, RegionStanding
 from fairway.wire.operators.regions import (
     FailoverWish,

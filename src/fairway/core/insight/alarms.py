@@ -8,7 +8,7 @@ stays until all has been well for longer, so nobody is called for every swing. W
 is None: it raises nothing, ends nothing, and proves nothing about the time between.
 
 What each alarm looks at in the facts: `alarm_readings.py`; the same for Prometheus:
-`alarm_rules.py`.
+`prometheus_rules.py`.
 """
 
 from __future__ import annotations

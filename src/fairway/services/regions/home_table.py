@@ -2,7 +2,7 @@
 
 Read from this region's store, which the watch keeps up with the directory. A tenant that is at home
 elsewhere has nothing started here, and its schedules fire nothing, until what can be handed over is
-gone (`moving.py`); what then is left, members of flows, ends where it began.
+gone (`leaving_jobs.py`); what then is left, members of flows, ends where it began.
 """
 
 from __future__ import annotations

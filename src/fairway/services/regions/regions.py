@@ -17,12 +17,12 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.watchers import Watchers
-from fairway.services.regions.acts import RegionActs
+from fairway.services.regions.failover import RegionActs
 from fairway.services.regions.hand_over import HandOver
 from fairway.services.regions.held import HeldJobs
 from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.leaving_jobs import Moving
 from fairway.services.regions.moved_rows import MovedRows
-from fairway.services.regions.moving import Moving
 from fairway.services.regions.peer_calls import RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.services.regions.watch import RegionWatch
