@@ -67,6 +67,7 @@ FOR_ALL = {
     "running_actions": "which bulk actions to go on with; each moves by name",
     "parked_types": "types whose circuits are open; operators are told",
     "busy_tenants": "who does far more than usual; operators are told",
+    "look_before": "how many tenants are in the shard that one is to be moved to",
     # A database that was just restored: before any server uses it.
     "move_events_on": "positions that were given after the backup are not given again",
     "hush_webhooks": "a copy calls nobody's receivers",

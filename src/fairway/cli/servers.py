@@ -54,12 +54,54 @@ SHARDS = (
 )
 
 
+MOVES = (
+    Column("tenant moves", "tenant"),
+    Column("from", "from_shard"),
+    Column("to", "to_shard"),
+    Column("state", lambda one: one["state"].replace("_", " ")),
+    Column("rows", "rows_moved"),
+    Column("note", "note", "spare"),
+)
+
+
 @app.default
 @app.command(name=("ls", "list"))
 def list_(*, options: Options = PLAIN) -> None:
-    """Every shard: its owner, and what is in it."""
+    """Every shard: its owner, and what is in it; and tenants that are on their way to another."""
     found = options.operator().get("/v1/shards")
+    moves = [one for one in found["moves"] if one["finished_at"] is None]
+    if moves and options.form == "table":
+        options.rows(found, moves, MOVES, "")
     options.rows(found, found["shards"], SHARDS, "No shards.")
+
+
+@app.command
+def move(
+    tenant: str,
+    /,
+    *,
+    to: Annotated[int, Parameter(required=True)],
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Move a tenant to a shard without tenants, while everything runs.
+
+    The tenant stands still meanwhile: its keys hear 503 with Retry-After. If its runs do not end
+    within a minute the move is called off. `fairway shards ls` shows how far it is.
+
+    Parameters
+    ----------
+    tenant
+        Its name.
+    to
+        The number of the shard.
+    yes
+        Do not ask.
+    """
+    remote = options.operator()
+    agreed(f"{tenant} stands still until it is in shard {to}.", yes=yes)
+    done = remote.call("POST", "/v1/shards/move", {"tenant": tenant, "to": to})
+    options.record(done, f"{tenant} moves from shard {done['from_shard']} to {done['to_shard']}.")
 
 
 @app.command

@@ -19,6 +19,7 @@ from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import (
+    MOVING,
     TENANT_SUSPENDED,
     Tenant,
     TenantFilter,
@@ -121,10 +122,8 @@ class Directory:
         self._stored_keys.update((key.id, key) for key in keys)
         for key in keys:
             self._absent_keys.pop(key.id, None)
-        if stopped:
-            self._keys = {
-                text: one for text, one in self._keys.items() if one.holder not in stopped
-            }
+        if still := {tenant.id for tenant in changed if tenant.is_still}:
+            self._keys = {t: one for t, one in self._keys.items() if one.holder not in still}
         if revoked:
             await self._forget_keys(revoked)
         await self._on_states(changed, owners)
@@ -263,7 +262,7 @@ class Directory:
         if stored.tenant is not None and (tenant is None or tenant.state == "deleted"):
             return None  # still unknown here: a key without a tenant would have all rights
         if tenant is not None:
-            _refuse_suspended(tenant)  # it is not remembered, so it is asked each time
+            _refuse_still(tenant, stored.scope)  # it is not remembered, so it is asked each time
         return Principal.of(stored, tenant)
 
     # -- what operators do -------------------------------------------------------------------
@@ -397,9 +396,11 @@ def _own(settings: TenantSettings) -> dict[str, Any]:
     return {name: value for name, value in _fields(settings).items() if value}
 
 
-def _refuse_suspended(tenant: Tenant) -> None:
+def _refuse_still(tenant: Tenant, scope: str) -> None:
     if tenant.state == "suspended":
         raise Forbidden(suspended_sentence(tenant.reason), code=TENANT_SUSPENDED)
+    if tenant.moving_to is not None and scope == "tenant":  # its workers say how their runs end
+        raise Unavailable(MOVING)
 
 
 def _row(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> StoredKey:

@@ -123,7 +123,7 @@ class FlowIntake:
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
         types = await self._directory.names.know(tenant.id, names)
-        shard = self._tenant_shards.of(tenant.id)
+        shard = self._tenant_shards.taking(tenant.id)
         ids = self._submissions.ids.make(shard, len(wanted.jobs) + 3 if wanted.arguments else 3)
         plan = plan_of(tenant.id, wanted, types, ids)
         async with told_if_away, self._turn(tenant.id) as connection:
@@ -164,7 +164,7 @@ class FlowIntake:
         page = page._replace(jobs=heard_of(tenant, page.jobs))
         names = [new.type for new in page.jobs]
         types = await self._directory.names.know(tenant.id, names) if names else {}
-        shard, effects = self._tenant_shards.of(tenant.id), FlowEffects()
+        shard, effects = self._tenant_shards.taking(tenant.id), FlowEffects()
         ids = member_ids(flow, len(page.jobs), page.start)
         jobs = [queued(tenant.id, id_, new, types) for id_, new in zip(ids, page.jobs, strict=True)]
         async with told_if_away, self._turn(tenant.id) as connection:

@@ -88,6 +88,8 @@ TABLES = tuple(
             "sign_ins",
             "sql_logins",
             "tenant_homes",
+            "tenant_move_hearers",
+            "tenant_moves",
             "unique_jobs",
             "usage_log",
             "worker_sessions",

@@ -142,7 +142,8 @@ def _columns(settings: TenantSettings) -> dict[str, Any]:
 
 
 def _tenant(row: Record) -> Tenant:
-    return Tenant._make(row)._replace(reserved=_reserved(row["reserved"]))
+    reserved, moved_from = _reserved(row["reserved"]), tuple(row["moved_from"])
+    return Tenant._make(row)._replace(reserved=reserved, moved_from=moved_from)
 
 
 def _reserved(text: str) -> Reserved:

@@ -1,0 +1,105 @@
+"""A tenant with very many jobs is moved between two servers; others wait no longer for theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+from tests.acceptance.house import House
+from tests.acceptance.test_two_owners import Split
+
+log = logging.getLogger(__name__)
+
+JOBS = int(os.environ.get("FAIRWAY_MOVED_JOBS", "1000000"))
+TO = 7
+BEFORE_SECONDS = 15.0
+SLOWER_MAX = 3.0  # of others' p99 while rows move, beside the same load before
+NOISE_SECONDS = 0.1  # below this a ratio says nothing
+
+
+class Others:
+    """A tenant that hands jobs in, one by one, and hears when each was accepted."""
+
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self.seconds: list[float] = []
+        self._http = http
+
+    async def go_on(self) -> None:
+        async with self._http:
+            while True:
+                began = time.monotonic()
+                reply = await self._http.post("/v1/jobs", json={"type": "other", "pool": "short"})
+                assert reply.status_code == 202, reply.text
+                self.seconds.append(time.monotonic() - began)
+                await asyncio.sleep(0.01)
+
+    def take_p99(self) -> float:
+        seconds, self.seconds = sorted(self.seconds), []
+        return seconds[len(seconds) * 99 // 100]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_a_million_jobs_move_while_others_go_on(house: House) -> None:
+    await Split(house).open()
+    url, connection = house.servers[0].url, await asyncpg.connect(house.dsn)
+    (moved, home), (_, other_home) = await connection.fetch(
+        "SELECT id, id % 4 FROM tenants WHERE name IN ('tenant-3', 'acme') ORDER BY id DESC"
+    )
+    assert home == other_home  # who shares the shard has most to lose
+    operator = _caller(url, house.operator_key)
+    found = await operator.post("/v1/shards/split", json={"to": 8})
+    assert found.status_code == 200, found.text
+    await _fill(connection, moved, home)
+    others = Others(_caller(url, house.api_key))
+    going_on = asyncio.create_task(others.go_on())
+    await asyncio.sleep(BEFORE_SECONDS)
+    before, began = others.take_p99(), time.monotonic()
+    reply = await operator.post("/v1/shards/move", json={"tenant": "tenant-3", "to": TO})
+    assert reply.status_code == 202, reply.text
+    last = await _over(operator)
+    took, during = time.monotonic() - began, others.take_p99()
+    going_on.cancel()
+    log.warning("%s jobs: %.1f s; p99 of others %.4f, then %.4f s", JOBS, took, before, during)
+    assert last["state"] == "done", last
+    rows = await connection.fetch(
+        "SELECT shard, count(*) AS n FROM jobs WHERE tenant = $1 GROUP BY 1", moved
+    )
+    assert {row["shard"]: row["n"] for row in rows} == {TO: JOBS}
+    assert during < max(SLOWER_MAX * before, NOISE_SECONDS)
+    await connection.close()
+    await operator.aclose()
+
+
+async def _over(operator: httpx2.AsyncClient) -> dict[str, Any]:
+    while True:
+        found: dict[str, Any] = (await operator.get("/v1/shards")).json()["moves"][0]
+        if found["finished_at"] is not None:
+            return found
+        await asyncio.sleep(0.5)
+
+
+def _caller(url: str, key: str) -> httpx2.AsyncClient:
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False)
+
+
+async def _fill(connection: Any, tenant: int, shard: int) -> None:
+    """Queued jobs, as if they had been handed in: rows alone, in the form of one that was."""
+    number = await connection.fetchval("INSERT INTO job_types (name) VALUES ('waits') RETURNING id")
+    await connection.execute(
+        "INSERT INTO jobs (shard, id, tenant, type, pool, priority, state, payload)"
+        " SELECT $1::int, (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint), 12, '0')"
+        "   || '7' || lpad(to_hex($1::int), 3, '0') || '8' || lpad(to_hex(n::int), 15, '0'))::uuid,"
+        " $2, $3, 1, 5, 1, '{}' FROM generate_series(1, $4::int) AS n",
+        shard,
+        tenant,
+        number,
+        JOBS,
+    )
