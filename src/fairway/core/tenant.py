@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId
 
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
@@ -20,7 +21,7 @@ Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 DEFAULT_TIER = "standard"
 TENANT_SUSPENDED = "TENANT_SUSPENDED"  # the code that a suspended tenant's keys hear
 
-#: What a tenant's keys hear while it is moved to another shard.
+TENANT_MOVING = "TENANT_MOVING"  # the code that its keys hear while it moves to another shard
 MOVING = "Your tenant is being moved within the platform; nothing of it is lost. Try again shortly."
 
 TenantState: TypeAlias = Literal["active", "suspended", "deleted"]
@@ -101,6 +102,11 @@ class Tenant(NamedTuple):
     def is_still(self) -> bool:
         """Whether nothing of it is taken or started now."""
         return not self.is_active or self.moving_to is not None
+
+
+def tenant_moving() -> Unavailable:
+    """What is asked of a tenant that moves is asked again."""
+    return Unavailable(MOVING, code=TENANT_MOVING)
 
 
 def state_after(

@@ -232,6 +232,7 @@ class Platform:
             guesses=Guesses(self.instruments),
             audit_log=self.audit_log,
         )
+        database.fence.told_to(self.directory.learn_moves)
         known = database, self.directory
         self.sign_ins = SignIns(*known, self.store_clock, self.audit_log, self.revocation.check)
         self.visits = Visits(*known, self.clock, self.audit_log)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_move import (
-    DRAIN_SECONDS_MAX,
     SETTLE_SECONDS,
+    WAIT_SECONDS,
     MoveAct,
     MoveLook,
     next_act,
@@ -23,15 +23,15 @@ ROWS_AT_ONCE = 3
 
 def a_look(**differs: Any) -> MoveLook:
     """One that is ready, but for what differs."""
-    usual = MoveLook(
-        1, TenantId(7), OLD, NEW, "draining", 5.0, (), SETTLE_SECONDS, 0, False, False, False
-    )
+    waited, heard = (5.0, WAIT_SECONDS, None), ((), SETTLE_SECONDS, 0, 0, ())
+    which = 1, TenantId(7), OLD, NEW
+    usual = MoveLook(*which, "draining", *waited, *heard, False, False, False)
     return usual._replace(**differs)
 
 
 BLOCKERS: list[dict[str, Any]] = [
     {"unheard": ("server-2",)},
-    {"running": 1},
+    {"running": ("job",)},
     {"has_bulk_actions": True},
     {"has_owed_flows": True},
     {"has_usage": True},
@@ -46,13 +46,33 @@ def test_nothing_moves_while_anything_may_still_be_written(
     look = a_look(**{name: value for one in blockers for name, value in one.items()})
     is_ready = not blockers and not running_here
     assert (next_act(look, running_here, parts_left) is MoveAct.BEGIN) == is_ready
-    late = look._replace(asked_seconds=DRAIN_SECONDS_MAX + 1)  # nobody stands still for longer
-    assert next_act(late, running_here, parts_left) is MoveAct.CALL_OFF
-    assert why_called_off(late, running_here).endswith(".")
+    strange = look._replace(unheard_connections=1)  # somebody stands still, and may wake up
+    first = MoveAct.END_CONNECTIONS if is_ready else MoveAct.WAIT
+    assert next_act(strange, running_here, parts_left) is first
+    for off in (
+        look._replace(asked_seconds=look.wait_seconds + 1),  # nobody stands still for longer
+        look._replace(cancelled_by="ops"),
+        look._replace(tenants_there=1),
+    ):
+        assert next_act(off, running_here, parts_left) is MoveAct.CALL_OFF
+        assert why_called_off(off, running_here).endswith(".")
+    patient = look._replace(asked_seconds=WAIT_SECONDS + 1, wait_seconds=3600)
+    assert next_act(patient, running_here, parts_left) is not MoveAct.CALL_OFF
 
 
-def test_once_rows_are_moved_there_is_no_way_back() -> None:
-    for more in ({}, *BLOCKERS, {"asked_seconds": 1e6}):
+def test_people_read_which_runs_a_move_waits_for() -> None:
+    look = a_look(running=[f"job-{n}" for n in range(100)])
+    assert look.waits_for == "Jobs of the tenant run: 100 or more (job-0, job-1, job-10)."
+    assert "ran on after 60 s: 100 or more (job-0, job-1, job-10). Ask" in why_called_off(look, 0)
+
+
+def test_once_rows_are_moved_only_an_operator_turns_back() -> None:
+    for more in ({}, *BLOCKERS, {"asked_seconds": 1e6}, {"tenants_there": 1}):
+        back = a_look(**more, state="moving", cancelled_by="ops")
+        assert next_act(back, 0, parts_left=True) is MoveAct.TURN_BACK
+        back = back._replace(state="returning")
+        assert next_act(back, 0, parts_left=True) is MoveAct.MOVE_ROWS
+        assert next_act(back, 0, parts_left=False) is MoveAct.FINISH_RETURN
         moving = a_look(**more, state="moving")
         assert next_act(moving, 0, parts_left=True) is MoveAct.MOVE_ROWS
         assert next_act(moving, 0, parts_left=False) is MoveAct.SWITCH
@@ -64,7 +84,10 @@ class World:
     """A store with a move in it, and an owner: what that one remembers is lost when it dies."""
 
     def __init__(self, rows: int, running: int) -> None:
-        self.look = a_look(unheard=("a",), running=running, asked_seconds=0.0, heard_seconds=0.0)
+        self.look = a_look(
+            unheard=("a",), running=["job"] * running, asked_seconds=0.0, heard_seconds=0.0
+        )
+        self.rows = rows
         self.old, self.new, self.home = rows, 0, OLD
         self.is_through = False
 
@@ -73,12 +96,14 @@ class World:
         if event == "hear":
             self.look = look._replace(unheard=())
         elif event == "end a run":
-            self.look = look._replace(running=max(look.running - 1, 0))
+            self.look = look._replace(running=look.running[1:])
         elif event == "start a run" and look.unheard:  # who has heard starts nothing
-            self.look = look._replace(running=look.running + 1)
+            self.look = look._replace(running=[*look.running, "job"])
         elif event == "a second":
             heard = 0.0 if look.unheard else look.heard_seconds + 1
             self.look = look._replace(asked_seconds=look.asked_seconds + 1, heard_seconds=heard)
+        elif event == "cancel":
+            self.look = look._replace(cancelled_by="ops")
         elif event == "die":
             self.is_through = False
         elif event == "act":
@@ -89,16 +114,25 @@ class World:
             self.look = self.look._replace(state="moving")
         elif act is MoveAct.CALL_OFF:
             self.look = self.look._replace(state="called_off")
+        elif act is MoveAct.TURN_BACK:
+            self.look, self.is_through = self.look._replace(state="returning"), False
         elif act is MoveAct.MOVE_ROWS:
-            some = min(ROWS_AT_ONCE, self.old)
-            self.old, self.new = self.old - some, self.new + some
+            is_back = self.look.state == "returning"
+            some = min(ROWS_AT_ONCE, self.new if is_back else self.old)
+            self.old += some if is_back else -some
+            self.new = self.rows - self.old
             self.is_through = some < ROWS_AT_ONCE
+        elif act is MoveAct.FINISH_RETURN:
+            self.look = self.look._replace(state="called_off")
+            self.old, self.new = self.old + self.new, 0
         elif act is MoveAct.SWITCH:
             self.look = self.look._replace(state="done")
             self.old, self.new, self.home = 0, self.new + self.old, NEW
 
 
-EVENTS = st.sampled_from(["hear", "end a run", "start a run", "a second", "die", "act"])
+EVENTS = st.sampled_from(
+    ["hear", "end a run", "start a run", "a second", "die", "act", "act", "cancel"]
+)
 
 
 @given(st.integers(0, 30), st.integers(0, 2), st.lists(EVENTS, max_size=60))
@@ -111,6 +145,6 @@ def test_all_rows_are_in_one_place_in_the_end_whoever_dies_when(
         world.happens(event)
         assert world.old + world.new == rows
         is_as_before = (world.new, world.home) == (0, OLD)
-        assert is_as_before or world.look.state in ("moving", "done")
+        assert is_as_before or world.look.state in ("moving", "returning", "done")
     assert world.look.state in ("done", "called_off")
     assert (world.new if world.home == NEW else world.old) == rows

@@ -91,6 +91,11 @@ def owner_of(servers: list[Platform], shard: ShardId) -> Any:
     return next((one for one in servers if one.dispatcher.is_open(shard)), None)
 
 
+async def ask(platform: Platform, to: ShardId = TO) -> None:
+    wanted = tenant_moves.Wanted("acme", to)
+    await tenant_moves.ask(platform.database, platform.audit_log, wanted, Actor("test"))
+
+
 async def places(platform: Platform, tenant: TenantId) -> Counter[int]:
     async with platform.database.background() as connection:
         rows = await connection.fetch("SELECT shard FROM jobs WHERE tenant = $1", tenant)
@@ -114,7 +119,7 @@ async def test_owners_die_in_every_step_of_a_move(
     jobs = await submit(owner, tenant, keyed, *[new()] * (JOBS - 1))
     hand = Hand(owner, short=1)
     (lease,) = await hand.take()
-    await tenant_moves.ask(owner.database, owner.audit_log, "acme", TO, Actor("test"))
+    await ask(owner)
     await asyncio.sleep(0.2)
     assert not deaths.is_there.is_set()  # the run goes on, and is waited for
     await hand.say(hello=True, running=[holding(lease)])  # as after any change of owners
@@ -178,7 +183,7 @@ async def test_a_move_is_stopped_by_no_double_and_stops_no_other_tenant(
         tenant = await add_tenant(platform)
         keyed = new(idempotency_key="k-1", body_hash=b"1" * 32)
         await submit(platform, tenant, keyed)
-        await tenant_moves.ask(platform.database, platform.audit_log, "acme", TO, Actor("test"))
+        await ask(platform)
         async with platform.database.background() as connection:
             await connection.execute(ANOTHER_TAKES_THE_KEY, TO)
             await connection.execute("UPDATE shards SET term = -9 WHERE shard = $1", TO)

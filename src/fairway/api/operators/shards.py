@@ -14,7 +14,9 @@ from fairway.core.ownership.shard_sight import ShardSight
 from fairway.core.ownership.tenant_move import MoveSight
 from fairway.services.platform import Platform
 from fairway.services.registry import shard_count, tenant_moves
+from fairway.services.registry.tenant_moves import Wanted
 from fairway.wire.operators.shards import (
+    MoveCancel,
     MoveView,
     ShardList,
     ShardSplit,
@@ -29,6 +31,7 @@ _MOVE = {
     "to_shard": 63,
     "state": "draining",
     "asked_at": "2026-01-31T12:00:00Z",
+    "wait_seconds": 60,
     "finished_at": None,
     "rows_moved": 0,
     "note": "",
@@ -89,13 +92,36 @@ async def move_tenant(request: Request, platform: Platform, actor: Actor) -> Res
     """Move a tenant to another shard
 
     With all that is its own, while everything runs, to a shard without tenants. The tenant itself
-    stands still meanwhile: its keys hear 503, its runs end, and nothing of it starts. If they have
-    not ended within a minute the move is called off, and all is as before. Its jobs keep their ids.
-    One tenant moves at a time. See how far it is with `GET /v1/shards`.
+    stands still meanwhile: its keys hear 503 `TENANT_MOVING`, its runs end, and nothing of it
+    starts. If they have not ended within `wait_seconds` the move is called off, and all is as
+    before. Its jobs keep their ids. One tenant moves at a time. See how far it is, and which runs
+    it waits for, with `GET /v1/shards`.
     """
-    wanted = await decoded(request, TenantMove)
-    asked = platform.database, platform.audit_log, wanted.tenant, ShardId(wanted.to), actor
-    move = await tenant_moves.ask(*asked)
+    said = await decoded(request, TenantMove)
+    wanted = Wanted(said.tenant, ShardId(said.to), said.wait_seconds)
+    move = await tenant_moves.ask(platform.database, platform.audit_log, wanted, actor)
+    await platform.directory.refresh()
+    platform.wakeups.of("tenant moves")()
+    return json_reply(_move_view(move), 202)
+
+
+@Endpoint(
+    "POST /v1/shards/move/cancel",
+    keys=("operator",),
+    permission="admin",
+    body=MoveCancel,
+    body_example={"tenant": "acme"},
+    reply=Reply(202, "It ends.", MoveView, _MOVE | {"state": "returning"}),
+    problems=("CONFLICT", *parts.QUICK),
+)
+async def cancel_move(request: Request, platform: Platform, actor: Actor) -> Response:
+    """End the move of a tenant
+
+    At once while it drains. If rows were moved already they go back, in as long as they took; the
+    tenant stands still until then, and goes on in the shard that it was in.
+    """
+    said = await decoded(request, MoveCancel)
+    move = await tenant_moves.cancel(platform.database, platform.audit_log, said.tenant, actor)
     await platform.directory.refresh()
     platform.wakeups.of("tenant moves")()
     return json_reply(_move_view(move), 202)
@@ -108,6 +134,7 @@ def _move_view(one: MoveSight) -> MoveView:
         to_shard=one.to_shard,
         state=one.state,
         asked_at=one.asked_at,
+        wait_seconds=one.wait_seconds,
         finished_at=one.finished_at,
         rows_moved=one.rows_moved,
         note=one.note,

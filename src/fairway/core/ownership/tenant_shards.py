@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId, shard_of
-from fairway.core.tenant import MOVING
+from fairway.core.tenant import tenant_moving
 
 
 class TenantShards:
@@ -54,8 +53,21 @@ class TenantShards:
         """Its home, for somebody who writes anything new there: while it is moved nobody does, also
         not a request that was let in before. Its keys are in two shards: one could count twice."""
         if tenant in self._moving:
-            raise Unavailable(MOVING)
+            raise tenant_moving()
         return self.of(tenant)
+
+    def still_takes(self, tenant: TenantId, shard: ShardId) -> None:
+        """Refuse what would be written of a tenant to a shard that is its home no longer, or not
+        for long. Whoever writes asks once it has its connection: who has stood still meanwhile
+        learns of moves with that, and not before (`store/connections/move_fence.py`)."""
+        if tenant in self._moving or self.of(tenant) != shard:
+            raise tenant_moving()
+
+    def is_out_of_place(self, tenant: TenantId, job: str, shard: ShardId | None) -> bool:
+        """Whether a new job must not be written to this shard; None: to the one its id names."""
+        if tenant in self._moving:
+            return True
+        return self.of_job(tenant, job) != (shard_of(job) if shard is None else shard)
 
     def of_job(self, tenant: TenantId, job: str) -> ShardId:
         """Where a job's row is. Of a tenant that is not known yet its id tells."""

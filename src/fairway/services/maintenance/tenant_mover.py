@@ -1,10 +1,12 @@
 """Carries out moves of tenants between shards: a few rows at a time, and others go on meanwhile.
 
 Every server says that it has heard of a move: from then on it takes and starts nothing of the
-tenant. The owner of the shard that the tenant is in does the rest, under its term: it waits until
-nothing of the tenant runs, moves the rows part by part, and switches with the last of them. Should
-it die, the next owner goes on. What comes too late to the shard that a tenant was in is brought
-along by the owner of its new one. What comes next is decided in `core/ownership/tenant_move.py`.
+tenant, and nothing of it is on its way to the store any more. Connections of those that do not say
+so, and are gone by the list of servers, are ended before rows move. The owner of the shard that the
+tenant is in does the rest, under its term: it waits until nothing of the tenant runs, moves the
+rows part by part, and switches with the last of them. Should it die, the next owner goes on. What
+comes too late to the shard that a tenant was in is brought along by the owner of its new one. What
+comes next is decided in `core/ownership/tenant_move.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from fairway.core.ids import ShardId, TenantId, Term
-from fairway.core.ownership.tenant_move import MoveAct, MoveLook, next_act, why_called_off
+from fairway.core.ownership.tenant_move import (
+    MoveAct,
+    MoveLook,
+    next_act,
+    why_called_off,
+    why_it_failed,
+)
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -31,6 +39,7 @@ REST_SECONDS = 2.0
 STEP_SECONDS = 0.5
 STRAYS_US = 5_000_000  # between two looks for what came too late
 PARTS_A_ROUND = 20
+SETTLE_SECONDS_MAX = 10.0  # for uses of connections that had begun; then it is tried again
 
 
 class TenantMover:
@@ -47,16 +56,15 @@ class TenantMover:
         self._directory = directory
         self._clock = clock
         self._ownership = ownership
-        self._cursors: dict[tuple[int, str], str | None] = {}  # (move, table) → up to where
+        # (move, its state, table) → up to where
+        self._cursors: dict[tuple[int, str, str], str | None] = {}
+        self._settled: set[TenantId] = set()  # of these that move, nothing is on its way from here
         self._ending: dict[TenantId, set[str]] = {}  # jobs whose ends are on their way to disk
         self._strays_at_us = 0
 
     async def run_once(self, now_us: int) -> float:
         moving = self._known(self._dispatcher.homes().all_moving)
-        if moving:
-            ids = [one.id for one in moving]
-            async with self._database.background() as connection:
-                await store.heard(connection, self._ownership.server_name, ids)
+        await self._hear({one.id for one in moving})
         for tenant in moving:
             await self._go_on(tenant)
         if now_us >= self._strays_at_us:
@@ -67,6 +75,17 @@ class TenantMover:
     def _known(self, ids: Collection[TenantId]) -> list[Tenant]:
         tenants = self._directory.tenants
         return [tenants[one] for one in ids if one in tenants]
+
+    async def _hear(self, moving: set[TenantId]) -> None:
+        """Whoever writes for a tenant asks whether it moves once it has a connection: so when all
+        uses that had begun before we knew are over, nothing of it is on its way."""
+        self._settled &= moving
+        if moving - self._settled and await self._database.settle(SETTLE_SECONDS_MAX):
+            self._settled |= moving
+        if self._settled:
+            who = self._ownership.server_name, self._database.fence.process
+            async with self._database.background() as connection:
+                await store.heard(connection, *who, self._settled)
 
     # -- one move ------------------------------------------------------------------------------
 
@@ -83,18 +102,30 @@ class TenantMover:
             return
         running = self._running(tenant.id)
         act = next_act(look, running, parts_left=self._parts_left(look))
-        if act is MoveAct.WAIT:
+        try:
+            await self._act(act, look, tenant, term)
+        except Exception as error:  # whatever it is, operators read it where they look
             async with self._database.background() as connection:
-                await store.say(connection, look.id, look.waits_for)
-        elif act is MoveAct.CALL_OFF:
-            await self._call_off(look, tenant, term, why_called_off(look, running))
-        elif act is MoveAct.BEGIN:
-            async with self._database.background() as connection:
-                await store.begin(connection, look, term)
-        elif act is MoveAct.MOVE_ROWS:
+                await store.say(connection, look.id, why_it_failed(error))
+            raise
+
+    async def _act(self, act: MoveAct, look: MoveLook, tenant: Tenant, term: Term) -> None:
+        if act is MoveAct.MOVE_ROWS:
             await self._move_parts(look, term)
-        else:
-            await self._switch(look, tenant, term)
+            return
+        if act in (MoveAct.SWITCH, MoveAct.CALL_OFF, MoveAct.FINISH_RETURN):
+            await self._end(act, look, tenant, term)
+            return
+        async with self._database.background() as connection:
+            if act is MoveAct.WAIT:
+                await store.say(connection, look.id, look.waits_for)
+            elif act is MoveAct.END_CONNECTIONS:
+                ended = await store.end_connections(connection, look)
+                log.warning("connections of servers that stand still ended", count=ended)
+            elif act is MoveAct.BEGIN:
+                await store.begin(connection, look, term)
+            elif act is MoveAct.TURN_BACK:
+                await store.turn_back(connection, look, term)
 
     def _running(self, tenant: TenantId) -> int:
         """Runs of its jobs, and ends that are not on disk yet."""
@@ -111,7 +142,7 @@ class TenantMover:
         return any(self._cursor(look, table) is not None for table in IN_PARTS)
 
     def _cursor(self, look: MoveLook, table: str) -> str | None:
-        return self._cursors.get((look.id, table), IN_PARTS[table])
+        return self._cursors.get((look.id, look.state, table), IN_PARTS[table])
 
     async def _move_parts(self, look: MoveLook, term: Term) -> None:
         """Some parts; between two the store has as long for others as a part took."""
@@ -125,25 +156,30 @@ class TenantMover:
                 part = await store.move_some(connection, look, term, table, after, ROWS_AT_ONCE)
             if part is None:
                 return
-            self._cursors[look.id, table] = None if part.found < ROWS_AT_ONCE else part.last
+            self._cursors[look.id, look.state, table] = (
+                None if part.found < ROWS_AT_ONCE else part.last
+            )
             await pause((self._clock.now_us() - began_us) / 1e6)
 
-    async def _switch(self, look: MoveLook, tenant: Tenant, term: Term) -> None:
+    async def _end(self, act: MoveAct, look: MoveLook, tenant: Tenant, term: Term) -> None:
+        """In its new shard, or where it was."""
+        note = why_called_off(look, self._running(tenant.id))
         async with self._database.background() as connection:
-            is_done = await store.switch(connection, look, term)
+            if act is MoveAct.SWITCH:
+                is_done = await store.switch(connection, look, term)
+            elif act is MoveAct.FINISH_RETURN:
+                is_done = await store.finish_return(connection, look, term, note)
+            else:
+                is_done = await store.call_off(connection, look, term, note)
         self._cursors = {key: at for key, at in self._cursors.items() if key[0] != look.id}
         self._ending.pop(tenant.id, None)
-        if is_done:
+        if not is_done:
+            return
+        if act is MoveAct.SWITCH:
             log.info("tenant moved", tenant=tenant.name, shard=look.to_shard)
-            await self._directory.run_once(0)
-
-    async def _call_off(self, look: MoveLook, tenant: Tenant, term: Term, note: str) -> None:
-        async with self._database.background() as connection:
-            is_done = await store.call_off(connection, look, term, note)
-        self._ending.pop(tenant.id, None)
-        if is_done:
+        else:
             log.warning("the move of a tenant is called off", tenant=tenant.name, because=note)
-            await self._directory.run_once(0)
+        await self._directory.run_once(0)
 
     # -- what came too late ----------------------------------------------------------------------
 
@@ -159,7 +195,8 @@ class TenantMover:
                 continue
             async with self._database.background() as connection:
                 rows = await store.collect(connection, Way(tenant, shard, home), term)
-            log.warning("rows came too late to a shard", tenant=tenant, shard=shard, rows=rows)
+            if rows:
+                log.warning("rows came too late to a shard", tenant=tenant, shard=shard, rows=rows)
 
     def _left_places(self, tenants: Collection[Tenant]) -> Sequence[tuple[TenantId, ShardId]]:
         """Where tenants were that are at home here, and stay."""

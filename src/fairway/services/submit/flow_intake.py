@@ -127,6 +127,7 @@ class FlowIntake:
         ids = self._submissions.ids.make(shard, len(wanted.jobs) + 3 if wanted.arguments else 3)
         plan = plan_of(tenant.id, wanted, types, ids)
         async with told_if_away, self._turn(tenant.id) as connection:
+            self._tenant_shards.still_takes(tenant.id, shard)
             holder = await _claimed(connection, shard, tenant.id, plan.id, key)
             if holder is not None:
                 return await _made_before(connection, shard, tenant.id, holder, len(wanted.jobs))
@@ -168,6 +169,7 @@ class FlowIntake:
         ids = member_ids(flow, len(page.jobs), page.start)
         jobs = [queued(tenant.id, id_, new, types) for id_, new in zip(ids, page.jobs, strict=True)]
         async with told_if_away, self._turn(tenant.id) as connection:
+            self._tenant_shards.still_takes(tenant.id, shard)
             await lock_tenant(connection, shard, tenant.id)
             size = await store.lock(connection, shard, tenant.id, flow)
             if is_there(size, flow, page):

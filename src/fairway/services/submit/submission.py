@@ -30,6 +30,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.doubles import find_doubles, jobs_there, written_before
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.out_of_place import OutOfPlace, be_in_place
 from fairway.services.submit.submission_group import (
     SIZES,
     NewJob,
@@ -38,10 +39,10 @@ from fairway.services.submit.submission_group import (
     WholeKey,
     Written,
     apart,
+    are_few_keyed,
     claims_of,
     dedup_claims,
     has_events,
-    is_all_keyed,
     is_traced,
     jobs_in,
     jobs_to_write,
@@ -253,6 +254,8 @@ class Submissions:
             )
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
+        except OutOfPlace as error:
+            await self._flush(shard, error.others_of(group))
         except Unavailable as error:  # nothing was kept
             self._fail(group, error, None)
         except (*ID_TAKEN, store.NotAllWritten) as error:
@@ -292,6 +295,7 @@ class Submissions:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
+            be_in_place(group, shard, self._tenant_shards)
             scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
             is_unique = any(item.unique for item in group)
             if not (claims or is_unique):
@@ -305,7 +309,7 @@ class Submissions:
                 async with connection.transaction():
                     written = await self._unique.write(connection, shard, group, claims)
                 taken = written.holders
-            elif is_plain and is_all_keyed(group) and _jobs_of(group) <= store.FEW_KEYED_JOBS:
+            elif is_plain and are_few_keyed(group, store.FEW_KEYED_JOBS):
                 taken = await store.claim_and_insert(
                     connection, shard, [*claims.values()], [*with_claims(group)], traced=with_traces
                 )
@@ -394,7 +398,3 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
-
-
-def _jobs_of(group: list[Submission]) -> int:
-    return sum(len(one.jobs) for one in group)

@@ -205,6 +205,11 @@ def is_all_keyed(group: list[Submission]) -> bool:
     )
 
 
+def are_few_keyed(group: list[Submission], most: int) -> bool:
+    """Whether each has a key, and so many jobs they are at most."""
+    return is_all_keyed(group) and sum(len(one.jobs) for one in group) <= most
+
+
 def jobs_to_write(
     group: list[Submission],
     claims: dict[tuple[TenantId, str], KeyClaim],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from fairway.core.backlog.holds import SUSPENDED, Hold
+from fairway.core.backlog.holds import MOVING, SUSPENDED, Hold
 from fairway.core.errors import Forbidden
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant, suspended_sentence
@@ -100,4 +100,6 @@ class Suspensions:
 
 
 def _holds_of(tenant: Tenant) -> tuple[Hold, ...]:
-    return () if not tenant.is_still else (Hold(tenant.id, reason=SUSPENDED),)
+    if not tenant.is_still:
+        return ()
+    return (Hold(tenant.id, reason=MOVING if tenant.is_active else SUSPENDED),)

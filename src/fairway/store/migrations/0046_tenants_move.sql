@@ -1,5 +1,6 @@
 -- Tenants move between shards while everything runs (decision 0076). Servers of the build before know nothing of these:
 -- they never say that they have heard of a move, and so none begins while one of them is there.
+ALTER TABLE cluster ADD COLUMN moves bigint NOT NULL DEFAULT 0;         -- asked for so far: who connects learns of all of them
 ALTER TABLE tenants ADD COLUMN moving_to int;                           -- nothing of it is taken or started meanwhile
 ALTER TABLE tenants ADD COLUMN moved_from int[] NOT NULL DEFAULT '{}';  -- shards that its rows were in before, and ids name
 
@@ -8,8 +9,11 @@ CREATE TABLE tenant_moves (
     tenant       int         NOT NULL,
     from_shard   int         NOT NULL,
     to_shard     int         NOT NULL,                    -- nobody owns it until the move is over
-    state        text        NOT NULL DEFAULT 'draining' CHECK (state IN ('draining', 'moving', 'done', 'called_off')),
+    state        text        NOT NULL DEFAULT 'draining'
+                 CHECK (state IN ('draining', 'moving', 'returning', 'done', 'called_off')),
     asked_at     timestamptz NOT NULL DEFAULT now(),
+    wait_seconds int         NOT NULL DEFAULT 60,         -- for its runs to end; then it is called off
+    cancelled_by text,                                    -- an operator who wants it called off; NULL: nobody
     moving_since timestamptz,
     finished_at  timestamptz,
     rows_moved   bigint      NOT NULL DEFAULT 0,
@@ -22,8 +26,9 @@ CREATE UNIQUE INDEX tenant_moves_one_at_a_time ON tenant_moves ((finished_at IS 
 CREATE TABLE tenant_move_hearers (
     move         bigint      NOT NULL,
     server       text        NOT NULL,                    -- its name, as in servers.name
+    process      int         NOT NULL,                    -- the key of the lock that all its connections hold
     heard_at     timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (move, server)
+    PRIMARY KEY (move, server, process)
 );
 
 ALTER TABLE tenant_moves ENABLE ROW LEVEL SECURITY;

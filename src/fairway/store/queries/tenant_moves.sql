@@ -9,7 +9,25 @@ SELECT tenants.id, tenants.state, coalesce(tenants.shard, tenants.id % cluster.s
 FROM tenants, cluster WHERE tenants.name = :name FOR UPDATE OF tenants
 
 -- name: ask
-INSERT INTO tenant_moves (tenant, from_shard, to_shard) VALUES (:tenant, :from_shard, :to_shard)
+INSERT INTO tenant_moves (tenant, from_shard, to_shard, wait_seconds)
+VALUES (:tenant, :from_shard, :to_shard, :wait_seconds)
+
+-- name: count_move
+-- Whoever connects from now on learns of it first.
+UPDATE cluster SET moves = moves + 1
+
+-- name: is_moved_to
+SELECT id FROM tenant_moves WHERE to_shard = :shard AND finished_at IS NULL
+
+-- name: hold_of_tenant
+-- The move of a tenant that is not over, until the transaction ends.
+SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state
+FROM tenant_moves AS moves JOIN tenants ON tenants.id = moves.tenant
+WHERE tenants.name = :name AND moves.finished_at IS NULL FOR UPDATE OF moves
+
+-- name: cancel
+-- Its owner moves the rows back.
+UPDATE tenant_moves SET cancelled_by = :by, note = :note WHERE id = :move
 
 -- name: stop_tenant
 -- Servers hear of it as they do of any change of a tenant.
@@ -24,26 +42,34 @@ WHERE shard = :shard
 -- name: list_moves
 -- Those under way, and the last that are over.
 SELECT moves.id, moves.tenant, tenants.name, moves.from_shard, moves.to_shard, moves.state, moves.asked_at,
-       moves.finished_at, moves.rows_moved, moves.note
+       moves.wait_seconds, moves.finished_at, moves.rows_moved, moves.note
 FROM tenant_moves AS moves JOIN tenants ON tenants.id = moves.tenant
 ORDER BY moves.finished_at IS NOT NULL, moves.id DESC LIMIT :limit
 
 -- name: heard
-INSERT INTO tenant_move_hearers (move, server)
-SELECT id, :server FROM tenant_moves WHERE tenant = ANY(:tenants::int[]) AND finished_at IS NULL
+INSERT INTO tenant_move_hearers (move, server, process)
+SELECT id, :server, :process::int FROM tenant_moves WHERE tenant = ANY(:tenants::int[]) AND finished_at IS NULL
 ON CONFLICT DO NOTHING
 
 -- name: look_at_move
 -- How far the move of a tenant is, and what it waits for.
 SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
-       extract(epoch FROM now() - moves.asked_at)::float AS asked_seconds,
+       extract(epoch FROM now() - moves.asked_at)::float AS asked_seconds, moves.wait_seconds, moves.cancelled_by,
        coalesce((SELECT array_agg(servers.name ORDER BY servers.name) FROM servers WHERE servers.expires_at >= now()
                  AND NOT EXISTS (SELECT FROM tenant_move_hearers AS hearer
                                  WHERE hearer.move = moves.id AND hearer.server = servers.name)), '{}') AS unheard,
        coalesce((SELECT extract(epoch FROM now() - max(hearer.heard_at)) FROM tenant_move_hearers AS hearer
                  WHERE hearer.move = moves.id), 0)::float AS heard_seconds,
-       (SELECT count(*)::int FROM (SELECT FROM jobs WHERE jobs.shard = moves.from_shard AND jobs.state = 2
-                                   AND jobs.tenant = moves.tenant LIMIT 100) AS few) AS running,
+       -- whoever has not heard of it and has connections nevertheless: it stands still, and may go on
+       (SELECT count(DISTINCT locks.pid)::int FROM pg_locks AS locks
+        WHERE locks.locktype = 'advisory' AND locks.classid = :lock_class::int::oid AND locks.objsubid = 2
+          AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+          AND NOT EXISTS (SELECT FROM tenant_move_hearers AS hearer
+                          WHERE hearer.move = moves.id AND hearer.process = locks.objid::bigint)) AS unheard_connections,
+       (SELECT count(*)::int FROM tenants, cluster
+        WHERE coalesce(tenants.shard, tenants.id % cluster.shard_count) = moves.to_shard) AS tenants_there,
+       ARRAY(SELECT jobs.id::text FROM jobs WHERE jobs.shard = moves.from_shard AND jobs.state = 2
+             AND jobs.tenant = moves.tenant LIMIT 100) AS running,
        EXISTS (SELECT FROM bulk_actions AS acts WHERE acts.shard = moves.from_shard AND acts.tenant = moves.tenant
                AND acts.state = 'running') AS has_bulk_actions,
        EXISTS (SELECT FROM flows WHERE flows.shard = moves.from_shard AND flows.tenant = moves.tenant
@@ -51,6 +77,10 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
        EXISTS (SELECT FROM usage_log AS used WHERE used.shard = moves.from_shard
                AND moves.tenant = ANY(used.tenant_ids)) AS has_usage
 FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS NULL
+
+-- name: hearers
+-- Processes that know of a move.
+SELECT DISTINCT process FROM tenant_move_hearers WHERE move = :move
 
 -- name: say
 UPDATE tenant_moves SET note = :note WHERE id = :move AND note <> :note
@@ -63,6 +93,9 @@ WHERE moves.id = :move AND moves.state = :state FOR UPDATE OF moves FOR KEY SHAR
 -- name: begin
 UPDATE tenant_moves SET state = 'moving', moving_since = now(), note = '' WHERE id = :move
 
+-- name: turn_back
+UPDATE tenant_moves SET state = 'returning' WHERE id = :move
+
 -- name: call_off
 UPDATE tenant_moves SET state = 'called_off', finished_at = now(), note = :note WHERE id = :move
 
@@ -70,7 +103,7 @@ UPDATE tenant_moves SET state = 'called_off', finished_at = now(), note = :note 
 UPDATE tenants SET moving_to = NULL, updated_at = clock_timestamp() WHERE id = :tenant
 
 -- name: count_rows
-UPDATE tenant_moves SET rows_moved = rows_moved + :rows WHERE id = :move
+UPDATE tenant_moves SET rows_moved = rows_moved + :rows, note = CASE WHEN state = 'moving' THEN '' ELSE note END WHERE id = :move
 
 -- name: finish
 UPDATE tenant_moves SET state = 'done', finished_at = now(), note = '' WHERE id = :move
@@ -88,7 +121,8 @@ UPDATE shards SET expires_at = '-infinity',
                   term = greatest(term, (SELECT was.term FROM shards AS was WHERE was.shard = :from_shard))
 WHERE shard = :to_shard
 
--- Of tables that may be large, the next rows by their key: what has the same key goes together.
+-- Of tables that may be large, the next rows by their key: what has the same key goes together. Held is the shard whose
+-- owner does it: the one that the move leads away from, also when its rows go back there.
 -- name: move_jobs
 WITH last AS MATERIALIZED (
     SELECT count(*)::int AS found, max(id::text) AS key
@@ -98,7 +132,7 @@ WITH last AS MATERIALIZED (
     UPDATE jobs SET shard = :to_shard
     WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
       AND id <= (SELECT key FROM last)::uuid
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
@@ -114,7 +148,7 @@ WITH last AS MATERIALIZED (
       AND key <= (SELECT key FROM last)
       AND NOT EXISTS (SELECT FROM idempotency AS kept
                       WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.key = idempotency.key)
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
@@ -130,7 +164,7 @@ WITH last AS MATERIALIZED (
       AND digest <= decode((SELECT key FROM last), 'hex')
       AND NOT EXISTS (SELECT FROM unique_jobs AS kept
                       WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = unique_jobs.digest)
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
@@ -144,7 +178,7 @@ WITH last AS MATERIALIZED (
     UPDATE job_logs SET shard = :to_shard
     WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
       AND job <= (SELECT key FROM last)::uuid
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
@@ -158,7 +192,7 @@ WITH last AS MATERIALIZED (
     UPDATE event_log SET shard = :to_shard
     WHERE shard = :from_shard AND tenant = :tenant AND last_position > :after::text::bigint
       AND last_position <= (SELECT key FROM last)::bigint
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
@@ -167,28 +201,28 @@ SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
 -- What makes or ends jobs, or is cleared away when its job is not found: no loop sees it until the move is over.
 WITH in_checkpoints AS (
     UPDATE checkpoints SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_bulk_actions AS (
     UPDATE bulk_actions SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_flows AS (
     UPDATE flows SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_held_jobs AS (
     UPDATE held_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_schedule_runs AS (
     UPDATE schedule_runs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_schedules AS (
     UPDATE schedules SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_webhook_deliveries AS (
     UPDATE webhook_deliveries SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_webhooks AS (
     UPDATE webhooks SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 )
 SELECT ((SELECT count(*) FROM in_checkpoints)
      + (SELECT count(*) FROM in_bulk_actions)
@@ -203,58 +237,58 @@ SELECT ((SELECT count(*) FROM in_checkpoints)
 -- All that is left.
 WITH in_jobs AS (
     UPDATE jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_idempotency AS (
     UPDATE idempotency SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_unique_jobs AS (
     UPDATE unique_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_job_logs AS (
     UPDATE job_logs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_checkpoints AS (
     UPDATE checkpoints SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_bulk_actions AS (
     UPDATE bulk_actions SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_flows AS (
     UPDATE flows SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_held_jobs AS (
     UPDATE held_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_schedule_runs AS (
     UPDATE schedule_runs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_schedules AS (
     UPDATE schedules SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_webhook_deliveries AS (
     UPDATE webhook_deliveries SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_webhooks AS (
     UPDATE webhooks SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_event_heads AS (
     UPDATE event_heads SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_event_inbox AS (
     UPDATE event_inbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_event_log AS (
     UPDATE event_log SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_fair_share AS (
     UPDATE fair_share SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_flow_turns AS (
     UPDATE flow_turns SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_outbox AS (
     UPDATE outbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :from_shard AND term = :term FOR KEY SHARE) RETURNING 1
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 )
 SELECT ((SELECT count(*) FROM in_jobs)
      + (SELECT count(*) FROM in_idempotency)
@@ -276,17 +310,30 @@ SELECT ((SELECT count(*) FROM in_jobs)
      + (SELECT count(*) FROM in_outbox))::int AS moved
 
 -- name: clear_the_way
--- What a server that was stopped may have left where the tenant was before: no more than a debt, and a lock.
-WITH debts AS (DELETE FROM fair_share WHERE shard = :to_shard AND tenant = :tenant)
+-- What a server that was stopped may have left where the tenant was before: no more than a debt, a lock, and a position
+-- of which the newer one comes along.
+WITH debts AS (DELETE FROM fair_share WHERE shard = :to_shard AND tenant = :tenant),
+     heads AS (DELETE FROM event_heads WHERE shard = :to_shard AND tenant = :tenant)
 DELETE FROM flow_turns WHERE shard = :to_shard AND tenant = :tenant
 
 -- name: late_rows
--- Rows of tenants that were moved, in shards where they were before: a server that was stopped meanwhile wrote them
--- when it came back, or a transaction of the tenant's own was open all the while.
+-- Rows of tenants that were moved, in shards where they were before: a transaction of the tenant's own was open all the
+-- while, or a line of a run came after its end.
 SELECT asked.tenant, asked.shard FROM unnest(:tenants::int[], :shards::int[]) AS asked (tenant, shard)
-WHERE EXISTS (SELECT FROM jobs WHERE jobs.shard = asked.shard AND jobs.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM outbox WHERE outbox.shard = asked.shard AND outbox.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM idempotency AS used WHERE used.shard = asked.shard AND used.tenant = asked.tenant)
+WHERE EXISTS (SELECT FROM jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM flows AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM outbox AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM event_inbox AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM idempotency AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM unique_jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM job_logs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM checkpoints AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM schedules AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM schedule_runs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM webhooks AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM webhook_deliveries AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM bulk_actions AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+   OR EXISTS (SELECT FROM held_jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
 
 -- name: hold_home
 -- A tenant that is there and stays, until the transaction ends: whoever has not heard of its next move brings nothing back.
@@ -304,24 +351,62 @@ AND EXISTS (SELECT FROM unique_jobs AS kept
             WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = old.digest)
 
 -- name: collect_late
--- What came too late to where a tenant was; the term is of the shard that it is in.
+-- What came too late to where a tenant was; the term is of the shard that it is in. What is there already stays behind.
 WITH in_jobs AS (
-    UPDATE jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_flows AS (
-    UPDATE flows SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE flows AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM flows AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_outbox AS (
-    UPDATE outbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE outbox AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM outbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_event_inbox AS (
-    UPDATE event_inbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE event_inbox AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM event_inbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_idempotency AS (
-    UPDATE idempotency SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE idempotency AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM idempotency AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.key = late.key)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_unique_jobs AS (
-    UPDATE unique_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+    UPDATE unique_jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM unique_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = late.digest)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_job_logs AS (
+    UPDATE job_logs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM job_logs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.job = late.job AND kept.epoch = late.epoch AND kept.first_n = late.first_n AND kept.written_at = late.written_at)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_checkpoints AS (
+    UPDATE checkpoints AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM checkpoints AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.job = late.job AND kept.epoch = late.epoch AND kept.number = late.number)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_schedules AS (
+    UPDATE schedules AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM schedules AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.name = late.name)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_schedule_runs AS (
+    UPDATE schedule_runs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM schedule_runs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.name = late.name AND kept.tick = late.tick)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_webhooks AS (
+    UPDATE webhooks AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM webhooks AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_webhook_deliveries AS (
+    UPDATE webhook_deliveries AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM webhook_deliveries AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.webhook = late.webhook AND kept.number = late.number)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_bulk_actions AS (
+    UPDATE bulk_actions AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM bulk_actions AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
+      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
+), in_held_jobs AS (
+    UPDATE held_jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND NOT EXISTS (SELECT FROM held_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
       AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
 )
 SELECT ((SELECT count(*) FROM in_jobs)
@@ -329,7 +414,15 @@ SELECT ((SELECT count(*) FROM in_jobs)
      + (SELECT count(*) FROM in_outbox)
      + (SELECT count(*) FROM in_event_inbox)
      + (SELECT count(*) FROM in_idempotency)
-     + (SELECT count(*) FROM in_unique_jobs))::int AS moved
+     + (SELECT count(*) FROM in_unique_jobs)
+     + (SELECT count(*) FROM in_job_logs)
+     + (SELECT count(*) FROM in_checkpoints)
+     + (SELECT count(*) FROM in_schedules)
+     + (SELECT count(*) FROM in_schedule_runs)
+     + (SELECT count(*) FROM in_webhooks)
+     + (SELECT count(*) FROM in_webhook_deliveries)
+     + (SELECT count(*) FROM in_bulk_actions)
+     + (SELECT count(*) FROM in_held_jobs))::int AS moved
 
 -- name: tell_owners
 -- A shard is free: whoever shares them out looks now.

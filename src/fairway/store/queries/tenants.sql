@@ -63,6 +63,19 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
+-- name: moved_tenants
+-- All that are on their way to another shard, or were in another before.
+SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+       tenants.cancels_running, tenants.state_since, tenants.shard,
+       tenants.moving_to, tenants.moved_from
+FROM tenants JOIN tiers ON tiers.name = tenants.tier
+WHERE tenants.moving_to IS NOT NULL OR tenants.moved_from <> '{}'
+
 -- name: read_tenant
 -- One tenant, as it is read when it changed.
 SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,

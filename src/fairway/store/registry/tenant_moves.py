@@ -3,7 +3,9 @@
 A move leads to a shard that nobody owns until it is over, so no loop sees what is there already.
 First goes what makes or ends jobs, or is cleared away when its job is not found; then what may be
 large, in parts; then all that is left. Every step is a transaction under the term of the owner of
-the shard that it leads away from. What comes next is decided in `core/ownership/tenant_move.py`.
+the shard that it leads away from, which also brings rows back. Before the first, connections of
+servers that have not heard of it are ended (`connections/move_fence.py`). What comes next is
+decided in `core/ownership/tenant_move.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +14,23 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId, Term
-from fairway.core.ownership.tenant_move import MoveLook, MoveSight
+from fairway.core.ownership.tenant_move import MoveLook, MoveSight, MoveState
 from fairway.store.connections.database import (
     Connection,
     execute,
     fetch,
     fetch_as,
     fetch_row,
+    fetch_value,
+    fetch_values,
     is_found,
 )
+from fairway.store.connections.move_fence import LOCK_CLASS
 from fairway.store.leadership import CHANNEL
 from fairway.store.sql import load
 
 _SQL = load("tenant_moves.sql")
+_FENCE = load("move_fence.sql")
 
 #: Tables of which a tenant may have very many rows, and where each begins.
 IN_PARTS = {
@@ -63,6 +69,16 @@ class Way(NamedTuple):
     to_shard: ShardId
 
 
+class HeldMove(NamedTuple):
+    """A move that is not over, for somebody who wants to end it."""
+
+    id: int
+    tenant: TenantId
+    from_shard: ShardId
+    to_shard: ShardId
+    state: MoveState
+
+
 class Part(NamedTuple):
     """Of a table that goes in parts: what was found, and moved, and up to where."""
 
@@ -77,9 +93,10 @@ async def look_before(connection: Connection, name: str, to: ShardId) -> Before 
     return None if row is None else Before(*row)
 
 
-async def ask(connection: Connection, way: Way) -> None:
+async def ask(connection: Connection, way: Way, wait_seconds: int) -> None:
     """From here on nothing of the tenant is taken or started, and nobody owns its next shard."""
-    await execute(connection, _SQL["ask"], **way._asdict())
+    await execute(connection, _SQL["ask"], wait_seconds=wait_seconds, **way._asdict())
+    await execute(connection, _SQL["count_move"])
     await execute(connection, _SQL["stop_tenant"], tenant=way.tenant, to_shard=way.to_shard)
     await _take_away(connection, way.to_shard)
 
@@ -88,19 +105,55 @@ async def list_moves(connection: Connection, limit: int) -> list[MoveSight]:
     return await fetch_as(MoveSight, connection, _SQL["list_moves"], limit=limit)
 
 
-async def heard(connection: Connection, server: str, tenants: Collection[TenantId]) -> None:
-    """This server takes and starts nothing of these any more."""
-    await execute(connection, _SQL["heard"], server=server, tenants=list(tenants))
+async def is_moved_to(connection: Connection, shard: ShardId) -> bool:
+    """Whether a tenant is on its way there."""
+    return await is_found(connection, _SQL["is_moved_to"], shard=shard)
+
+
+async def hold_of_tenant(connection: Connection, name: str) -> HeldMove | None:
+    """The move of a tenant that is not over, held until the transaction ends."""
+    row = await fetch_row(connection, _SQL["hold_of_tenant"], name=name)
+    return None if row is None else HeldMove(*row)
+
+
+async def cancel(connection: Connection, held: HeldMove, by: str) -> None:
+    """At once while nothing has been moved; else its owner brings all back."""
+    if held.state == "draining":
+        note = f"Cancelled by {by}. All is as it was before."
+        await _end(connection, held.id, Way(held.tenant, held.from_shard, held.to_shard), note)
+        return
+    note = f"Cancelled by {by}: what was moved goes back."
+    await execute(connection, _SQL["cancel"], move=held.id, by=by, note=note)
+
+
+async def heard(
+    connection: Connection, server: str, process: int, tenants: Collection[TenantId]
+) -> None:
+    """This process takes and starts nothing of these any more, and writes nothing of them."""
+    asked = {"server": server, "process": process, "tenants": list(tenants)}
+    await execute(connection, _SQL["heard"], **asked)
 
 
 async def look(connection: Connection, tenant: TenantId) -> MoveLook | None:
     """How far a move is; None: it is over."""
-    row = await fetch_row(connection, _SQL["look_at_move"], tenant=tenant)
+    asked = {"tenant": tenant, "lock_class": LOCK_CLASS}
+    row = await fetch_row(connection, _SQL["look_at_move"], **asked)
     return None if row is None else MoveLook(*row)
 
 
 async def say(connection: Connection, move: int, note: str) -> None:
     await execute(connection, _SQL["say"], move=move, note=note)
+
+
+async def end_connections(connection: Connection, look: MoveLook) -> int:
+    """Of processes that have not heard: whatever they still send is not done. They connect anew,
+    and learn of the move before anything else. As whoever logged in: another may not end them."""
+    known = await fetch_values(connection, _SQL["hearers"], move=look.id)
+    async with connection.transaction():
+        await connection.execute("SET LOCAL ROLE NONE")
+        asked = {"lock_class": LOCK_CLASS, "known": known}
+        ended: int = await fetch_value(connection, _FENCE["end_connections_of_others"], **asked)
+    return ended
 
 
 async def begin(connection: Connection, look: MoveLook, term: Term) -> bool:
@@ -109,9 +162,7 @@ async def begin(connection: Connection, look: MoveLook, term: Term) -> bool:
         if not await _hold(connection, look, term):
             return False
         way = _way(look)
-        await execute(
-            connection, _SQL["clear_the_way"], tenant=way["tenant"], to_shard=way["to_shard"]
-        )
+        await _clear_the_way(connection, way)
         row = await fetch_row(connection, _SQL["move_what_acts"], term=term, **way)
         await _count(connection, look, row)
         await execute(connection, _SQL["begin"], move=look.id)
@@ -124,9 +175,26 @@ async def call_off(connection: Connection, look: MoveLook, term: Term, note: str
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        await execute(connection, _SQL["call_off"], move=look.id, note=note)
-        await execute(connection, _SQL["go_on_as_before"], tenant=look.tenant)
-        await _give_away(connection, look)
+        await _end(connection, look.id, _way_of(look), note)
+    return True
+
+
+async def turn_back(connection: Connection, look: MoveLook, term: Term) -> bool:
+    """From here on rows go back to where they were."""
+    async with connection.transaction():
+        if not await _hold(connection, look, term):
+            return False
+        await execute(connection, _SQL["turn_back"], move=look.id)
+    return True
+
+
+async def finish_return(connection: Connection, look: MoveLook, term: Term, note: str) -> bool:
+    """All that is left goes back, and all is as it was before."""
+    async with connection.transaction():
+        if not await _hold(connection, look, term):
+            return False
+        await _move_rest(connection, look, term)
+        await _end(connection, look.id, _way_of(look), note)
     return True
 
 
@@ -148,12 +216,10 @@ async def switch(connection: Connection, look: MoveLook, term: Term) -> bool:
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        await _drop_doubles(connection, _way(look))
-        row = await fetch_row(connection, _SQL["move_rest"], term=term, **_way(look))
-        await _count(connection, look, row)
+        await _move_rest(connection, look, term)
         await execute(connection, _SQL["finish"], move=look.id)
         await execute(connection, _SQL["switch"], **_way(look))
-        await _give_away(connection, look)
+        await _give_away(connection, _way_of(look))
     return True
 
 
@@ -179,8 +245,35 @@ async def collect(connection: Connection, way: Way, term: Term) -> int:
     return 0 if row is None else int(row["moved"])
 
 
+def _way_of(look: MoveLook) -> Way:
+    return Way(look.tenant, look.from_shard, look.to_shard)
+
+
 def _way(look: MoveLook) -> dict[str, Any]:
-    return {"tenant": look.tenant, "from_shard": look.from_shard, "to_shard": look.to_shard}
+    """From where to where rows go now, and the shard whose owner sees to it."""
+    ends = {"from_shard": look.from_shard, "to_shard": look.to_shard}
+    if look.state == "returning":
+        ends = {"from_shard": look.to_shard, "to_shard": look.from_shard}
+    return {"tenant": look.tenant, "held": look.from_shard, **ends}
+
+
+async def _end(connection: Connection, move: int, way: Way, note: str) -> None:
+    """Without a switch."""
+    await execute(connection, _SQL["call_off"], move=move, note=note)
+    await execute(connection, _SQL["go_on_as_before"], tenant=way.tenant)
+    await _give_away(connection, way)
+
+
+async def _clear_the_way(connection: Connection, way: dict[str, Any]) -> None:
+    asked = {"tenant": way["tenant"], "to_shard": way["to_shard"]}
+    await execute(connection, _SQL["clear_the_way"], **asked)
+
+
+async def _move_rest(connection: Connection, look: MoveLook, term: Term) -> None:
+    way = _way(look)
+    await _drop_doubles(connection, way)
+    row = await fetch_row(connection, _SQL["move_rest"], term=term, **way)
+    await _count(connection, look, row)
 
 
 async def _hold(connection: Connection, look: MoveLook, term: Term) -> bool:
@@ -202,8 +295,8 @@ async def _take_away(connection: Connection, shard: ShardId) -> None:
     await execute(connection, _SQL["take_away"], shard=shard)
 
 
-async def _give_away(connection: Connection, look: MoveLook) -> None:
+async def _give_away(connection: Connection, way: Way) -> None:
     """Whoever shares the shards out looks now."""
-    asked = {"from_shard": look.from_shard, "to_shard": look.to_shard}
+    asked = {"from_shard": way.from_shard, "to_shard": way.to_shard}
     await execute(connection, _SQL["give_away"], **asked)
     await fetch(connection, _SQL["tell_owners"], channel=CHANNEL)

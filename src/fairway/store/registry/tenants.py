@@ -121,6 +121,11 @@ async def changed_tenants(connection: Connection, since: datetime) -> list[Tenan
     return [_tenant(row) for row in rows]
 
 
+async def moved_tenants(connection: Connection) -> list[Tenant]:
+    """Those that are on their way to another shard, or were in another before."""
+    return [_tenant(row) for row in await fetch(connection, _SQL["moved_tenants"])]
+
+
 async def list_tenants(
     connection: Connection, after: str, limit: int, wanted: TenantFilter
 ) -> list[Tenant]:

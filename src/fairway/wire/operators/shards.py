@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from fairway.core.ownership.tenant_move import WAIT_SECONDS, WAIT_SECONDS_MAX
 from fairway.wire.doc import doc
 
 ShardCount = Annotated[int, Meta(ge=1, le=4096)]
 ShardNumber = Annotated[int, Meta(ge=0, le=4095)]
+WaitSeconds = Annotated[int, Meta(ge=1, le=WAIT_SECONDS_MAX)]
 
 
 class ShardView(Struct, kw_only=True):
@@ -33,11 +35,12 @@ class MoveView(Struct, kw_only=True):
     state: Annotated[
         str,
         doc(
-            "While it drains it may still be called off.",
-            Literal["draining", "moving", "done", "called_off"],
+            "Draining: nothing has been moved yet. Returning: it was cancelled, and rows go back.",
+            Literal["draining", "moving", "returning", "done", "called_off"],
         ),
     ]
     asked_at: Annotated[datetime, doc("When it was asked for.")]
+    wait_seconds: Annotated[int, doc("For its runs to end, since then; or it is called off.")]
     finished_at: Annotated[datetime | None, doc("When it was over; null while it is under way.")]
     rows_moved: Annotated[int, doc("Of jobs, and of all that belongs to them.")]
     note: Annotated[str, doc("What it waits for, or why it was called off.")]
@@ -58,6 +61,15 @@ class TenantMove(Struct, kw_only=True, forbid_unknown_fields=True):
 
     tenant: Annotated[str, doc("Its name.")]
     to: Annotated[ShardNumber, doc("A shard without tenants.")]
+    wait_seconds: Annotated[
+        WaitSeconds, doc("For its runs to end; after that the move is called off.")
+    ] = WAIT_SECONDS
+
+
+class MoveCancel(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose move is to be ended."""
+
+    tenant: Annotated[str, doc("Its name.")]
 
 
 class ShardSplit(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,60 @@
+"""Keeps servers that have missed the move of a tenant from writing where it was.
+
+A server that stood still while a tenant moved wakes up with connections, and with requests that it
+let in before. So that it writes nothing of them to the old shard, two things hold, which cost no
+statement anything:
+
+- Every connection holds a shared lock that tells whose it is. Before rows move, those of processes
+  that have not said that they know of the move are ended (`store/registry/tenant_moves.py`).
+- A connection is handed out only when its process knows of all moves that had been asked for when
+  it was made.
+
+What remains is that whoever writes for a tenant asks for its shard again once it has a connection
+(`TenantShards.still_takes`). It says nothing of who owns a shard: terms do.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from fairway.store.sql import load
+
+Connection: TypeAlias = Any
+
+LOCK_CLASS = 760_046  # of the locks that tell whose a connection is
+_SQL = load("move_fence.sql")
+
+#: Reads, over this connection, every tenant that is on its way or was moved, and learns it.
+LearnMoves: TypeAlias = Callable[[Connection], Awaitable[None]]
+
+
+class MoveFence:
+    """Of one process: its connections, and how many moves it knows of."""
+
+    def __init__(self, role: str | None) -> None:
+        self.process = secrets.randbelow((1 << 31) - 1) + 1
+        self.known = 0  # moves that were asked for, all of which this process knows of
+        self._role = role  # who may read all tenants; None: whoever logged in
+        self._learners: list[LearnMoves] = []
+
+    def told_to(self, learn: LearnMoves) -> None:
+        """From now on whoever knows where tenants are hears of moves in time. Until then nobody
+        here knows of any tenant, so nobody writes for one."""
+        self._learners.append(learn)
+
+    async def begin(self, connection: Connection) -> None:
+        """Of a new connection, before anybody has it."""
+        lock = _SQL["hold_process"]
+        await connection.execute(lock.text, *lock.bind(lock_class=LOCK_CLASS, process=self.process))
+        if not self._learners:
+            return
+        async with connection.transaction():
+            if self._role is not None:
+                await connection.execute(f"SET LOCAL ROLE {self._role}")
+            asked = await connection.fetchval(_SQL["moves_asked"].text)
+            if asked is not None and asked > self.known:
+                for learn in self._learners:
+                    await learn(connection)
+                self.known = max(self.known, asked)
