@@ -1,10 +1,12 @@
-"""A tenant with very many jobs is moved between two servers; others wait no longer for theirs."""
+"""Tenants are moved between two servers: one that stands still meanwhile accepts nothing twice, and
+with very many jobs on the way others wait no longer for theirs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import signal
 import time
 from typing import Any
 
@@ -18,6 +20,7 @@ log = logging.getLogger(__name__)
 
 JOBS = int(os.environ.get("FAIRWAY_MOVED_JOBS", "1000000"))
 TO = 7
+KEYS = 20
 BEFORE_SECONDS = 15.0
 SLOWER_MAX = 3.0  # of others' p99 while rows move, beside the same load before
 NOISE_SECONDS = 0.1  # below this a ratio says nothing
@@ -42,6 +45,73 @@ class Others:
     def take_p99(self) -> float:
         seconds, self.seconds = sorted(self.seconds), []
         return seconds[len(seconds) * 99 // 100]
+
+
+async def test_a_server_that_stood_still_accepts_no_key_twice(house: House) -> None:
+    """It let requests in before, and wakes when their tenant is elsewhere, and has their keys."""
+    split = Split(house)
+    await split.open()
+    awake, frozen = split.servers
+    connection = await asyncpg.connect(house.dsn)
+    key, name = split.keys[1], await _name_of(connection, split.keys[1])
+    keys = [f"key-{n}" for n in range(KEYS)]
+    operator, here, there = (
+        _caller(awake.url, house.operator_key),
+        _caller(awake.url, key),
+        _caller(frozen.url, key),
+    )
+    async with operator, here, there:
+        found = await operator.post("/v1/shards/split", json={"to": 8})
+        assert found.status_code == 200, found.text
+        before = await _post(there, "before")
+        assert before.status_code == 202, before.text
+        frozen.send_tree(signal.SIGSTOP)
+        late = [asyncio.create_task(_post(there, one)) for one in keys]  # they are at its door
+        await asyncio.sleep(0.5)
+        asked = {"tenant": name, "to": TO}
+        reply = await operator.post("/v1/shards/move", json=asked)
+        assert reply.status_code == 202, reply.text
+        last = await _over(operator)
+        assert last["state"] == "done", last
+        ids = [await _accepted(here, one) for one in keys]
+        frozen.send_tree(signal.SIGCONT)
+        for one, reply in zip(ids, await asyncio.gather(*late), strict=True):
+            assert reply.status_code == 503 or reply.json()["id"] == one, reply.text
+        assert [await _accepted(there, one) for one in keys] == ids  # once it has heard
+        assert await _accepted(there, "before") == before.json()["id"]
+    rows = await connection.fetch(
+        "SELECT used.shard, count(*) AS n FROM idempotency AS used JOIN tenants"
+        " ON tenants.id = used.tenant AND tenants.name = $1 JOIN jobs"
+        " ON jobs.tenant = used.tenant AND jobs.shard = used.shard GROUP BY 1",
+        name,
+    )
+    count = KEYS + 1
+    assert [tuple(row) for row in rows] == [(TO, count * count)]
+    await connection.close()
+
+
+async def _name_of(connection: Any, key: str) -> str:
+    name: str = await connection.fetchval(
+        "SELECT tenants.name FROM tenants JOIN api_keys ON api_keys.tenant = tenants.id"
+        " WHERE strpos($1, api_keys.id) > 0",
+        key,
+    )
+    return name
+
+
+async def _post(http: httpx2.AsyncClient, key: str) -> httpx2.Response:
+    headers = {"idempotency-key": key}
+    return await http.post("/v1/jobs", json={"type": "nap", "pool": "short"}, headers=headers)
+
+
+async def _accepted(http: httpx2.AsyncClient, key: str) -> str:
+    """Its id, once somebody takes it."""
+    async with asyncio.timeout(30):
+        while (reply := await _post(http, key)).status_code == 503:
+            await asyncio.sleep(0.2)
+    assert reply.status_code in (200, 202), reply.text
+    found: str = reply.json()["id"]
+    return found
 
 
 @pytest.mark.slow
