@@ -107,7 +107,10 @@ async def _post(http: httpx2.AsyncClient, key: str) -> httpx2.Response:
 async def _accepted(http: httpx2.AsyncClient, key: str) -> str:
     """Its id, once somebody takes it."""
     async with asyncio.timeout(30):
-        while (reply := await _post(http, key)).status_code == 503:
+        while True:
+            reply = await _post(http, key)
+            if reply.status_code != 503:
+                break
             await asyncio.sleep(0.2)
     assert reply.status_code in (200, 202), reply.text
     found: str = reply.json()["id"]

@@ -38,9 +38,11 @@ async def test_all_of_a_tenant_is_found_in_its_new_shard(database_url: str) -> N
             problem(await move(operator, "nobody", TO), 404, "NOT_FOUND")
             assert (await move(operator, name, TO)).status_code == 202
             problem(await move(operator, name, TO), 409, "CONFLICT")
+            another = {"name": "another", "shard": TO}
+            problem(await operator.post("/v1/tenants", json=another), 409, "CONFLICT")
             assert "move_tenant" in (await operator.get("/v1/audit")).text
             refused = await tenant.get(f"/v1/jobs/{made['plain']}")
-            problem(refused, 503, "UNAVAILABLE")
+            problem(refused, 503, "TENANT_MOVING")
             assert refused.headers["retry-after"] == "1"
             await moved(operator)
             await until_answered(tenant)
@@ -185,7 +187,11 @@ async def is_over(operator: httpx2.AsyncClient) -> bool:
     return (await operator.get("/v1/shards")).json()["moves"][0]["finished_at"] is not None
 
 
-async def test_a_move_whose_jobs_run_on_is_called_off(database_url: str) -> None:
+async def says(operator: httpx2.AsyncClient, note: str) -> bool:
+    return bool((await operator.get("/v1/shards")).json()["moves"][0]["note"] == note)
+
+
+async def test_a_move_whose_jobs_run_on_is_cancelled_or_called_off(database_url: str) -> None:
     with open_house(database_url, shard_count=4) as house:
         name, key = house.new_tenant()
         async with (
@@ -198,14 +204,25 @@ async def test_a_move_whose_jobs_run_on_is_called_off(database_url: str) -> None
             await worker.hello()
             job = (await tenant.post("/v1/jobs", json={"type": worker.type})).json()["id"]
             lease = await worker.lease()
+            asked = {"tenant": name, "to": TO, "wait_seconds": 3600}
+            assert (await operator.post("/v1/shards/move", json=asked)).status_code == 202
+            await until(lambda: says(operator, f"Jobs of the tenant run: 1 ({job})."))
+            again = {"tenant": name}
+            assert (await operator.post("/v1/shards/move/cancel", json=again)).status_code == 202
+            (off,) = (await operator.get("/v1/shards")).json()["moves"]
+            assert off["state"] == "called_off"
+            assert off["note"].startswith("Cancelled by ")
+            refused = await operator.post("/v1/shards/move/cancel", json=again)
+            problem(refused, 409, "CONFLICT")
+            await until_answered(tenant)
             assert (await move(operator, name, TO)).status_code == 202
             connection = await asyncpg.connect(database_url)
             await connection.execute("UPDATE tenant_moves SET asked_at = now() - interval '1 hour'")
             await connection.close()
             await until(lambda: is_over(operator))
-            (off,) = (await operator.get("/v1/shards")).json()["moves"]
+            off = (await operator.get("/v1/shards")).json()["moves"][0]
             assert off["state"] == "called_off"
-            assert "Jobs of the tenant ran on: 1. Ask again when they have ended" in off["note"]
+            assert f"Jobs of the tenant ran on after 60 s: 1 ({job}). Ask" in off["note"]
             await until_answered(tenant)
             # A shard changed hands: a worker says then what it holds, as after any hand-over.
             await worker.hello(running=[worker.holding(lease)])

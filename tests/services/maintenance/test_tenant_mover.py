@@ -39,6 +39,16 @@ TO = ShardId(3)
 ANOTHER_TAKES_THE_KEY = """
 INSERT INTO idempotency SELECT (jsonb_populate_record(used, jsonb_build_object('shard', $1::int))).*
 FROM idempotency AS used"""
+LATE_ROWS = """
+WITH lines AS (
+    INSERT INTO job_logs (shard, tenant, job, epoch, first_n, last_n, attempt, lines)
+    VALUES ($1, $2, $3::text::uuid, 1, 1, 1, 1, '[]')
+)
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
+VALUES ($1, $2, $3::text::uuid, $3::text::uuid, 0, 1, '{}')"""
+LATE_SHARDS = """
+SELECT shard FROM job_logs WHERE tenant = $1
+UNION ALL SELECT shard FROM held_jobs WHERE tenant = $1"""
 #: Where each owner stands when it dies: before a call of the store, after it, or within its
 #: transaction, of which nothing is left then.
 DEATHS = [
@@ -201,3 +211,63 @@ async def test_a_move_is_stopped_by_no_double_and_stops_no_other_tenant(
         assert terms[TO] > terms[home], "epochs only ever grow"
     finally:
         await platform.stop()
+
+
+async def test_a_move_that_is_cancelled_half_way_brings_all_back_and_may_be_asked_for_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_move, "SETTLE_SECONDS", 0.3)
+    for name, value in {"ROWS_AT_ONCE": 5, "STEP_SECONDS": 0.02, "STRAYS_US": 0}.items():
+        monkeypatch.setattr(tenant_mover, name, value)
+    monkeypatch.setattr(tenant_mover, "REST_SECONDS", 0.1)
+    is_half_way, go_on, move_some = asyncio.Event(), asyncio.Event(), store.move_some
+
+    async def stand_half_way(*given: Any) -> Any:
+        part = await move_some(*given)
+        is_half_way.set()
+        await go_on.wait()
+        return part
+
+    monkeypatch.setattr(store, "move_some", stand_half_way)
+    platform = await start(database_url)
+    try:
+        await until(lambda: len(platform.dispatcher.shards.open) == 4)
+        tenant = await add_tenant(platform)
+        home = platform.tenant_shards.of(tenant.id)
+        keyed = new(idempotency_key="k-1", body_hash=b"1" * 32)
+        jobs = await submit(platform, tenant, keyed, *[new()] * (JOBS - 1))
+        await ask(platform)
+        await platform.directory.run_once(0)
+        await is_half_way.wait()
+        assert await places(platform, tenant.id) == {TO: 5, home: JOBS - 5}
+        await tenant_moves.cancel(platform.database, platform.audit_log, "acme", Actor("test"))
+        go_on.set()
+        await until(lambda: not platform.tenant_shards.any_moving, seconds=30)
+        (off,) = await tenant_moves.list_moves(platform.database)
+        assert (off.state, off.note[:17]) == ("called_off", "Cancelled by test")
+        assert await places(platform, tenant.id) == {home: JOBS}
+        assert await platform.submissions.submit(tenant, [keyed]) == [
+            Accepted(jobs[0], replayed=True)
+        ]
+        ran = await run(platform, 3)
+        await ask(platform)
+        tenants, is_open = platform.directory.tenants, platform.dispatcher.is_open
+        await until(lambda: tenants[tenant.id].shard == TO and is_open(TO), seconds=30)
+        async with platform.database.background() as connection:
+            await connection.execute(LATE_ROWS, home, tenant.id, jobs[0])
+        ran += await run(platform, JOBS - 3)
+        assert sorted(ran) == sorted(jobs)
+        await until_collected(platform, tenant.id)
+    finally:
+        await platform.stop()
+
+
+async def until_collected(platform: Platform, tenant: TenantId) -> None:
+    """What was written too late to where the tenant was is where it is."""
+    async with asyncio.timeout(20):
+        while True:
+            async with platform.database.background() as connection:
+                rows = await connection.fetch(LATE_SHARDS, tenant)
+            if [row["shard"] for row in rows] == [TO, TO]:
+                return
+            await asyncio.sleep(0.1)
