@@ -170,7 +170,7 @@ OWN: Values = {
     "late_rows": {"tenants": [1], "shards": [0]},
     "look_at_move": {"tenant": 1},
     "move_jobs": {
-        "tenant": 1, "from_shard": 0, "to_shard": 1, "after": LOWEST_JOB_ID, "term": 1,
+        "tenant": 1, "from_shard": 0, "held": 0, "to_shard": 1, "after": LOWEST_JOB_ID, "term": 1,
     },
     "hold_jobs": {"mark": b"\x00", "mark_bytes": 1, "term": 1},
 }  # fmt: skip

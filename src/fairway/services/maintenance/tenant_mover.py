@@ -39,7 +39,8 @@ REST_SECONDS = 2.0
 STEP_SECONDS = 0.5
 STRAYS_US = 5_000_000  # between two looks for what came too late
 PARTS_A_ROUND = 20
-SETTLE_SECONDS_MAX = 10.0  # for uses of connections that had begun; then it is tried again
+SETTLE_US_MAX = 10_000_000  # for uses of connections that had begun; then it is tried again
+SETTLE_LOOK_SECONDS = 0.02
 
 
 class TenantMover:
@@ -80,12 +81,21 @@ class TenantMover:
         """Whoever writes for a tenant asks whether it moves once it has a connection: so when all
         uses that had begun before we knew are over, nothing of it is on its way."""
         self._settled &= moving
-        if moving - self._settled and await self._database.settle(SETTLE_SECONDS_MAX):
+        if moving - self._settled and await self._is_settled():
             self._settled |= moving
         if self._settled:
             who = self._ownership.server_name, self._database.fence.process
             async with self._database.background() as connection:
                 await store.heard(connection, *who, self._settled)
+
+    async def _is_settled(self) -> bool:
+        """Wait for all uses of connections that have begun by now; whether they ended in time."""
+        begun, until_us = self._database.under_way(), self._clock.now_us() + SETTLE_US_MAX
+        while begun & self._database.under_way():
+            if self._clock.now_us() > until_us:
+                return False
+            await pause(SETTLE_LOOK_SECONDS)
+        return True
 
     # -- one move ------------------------------------------------------------------------------
 

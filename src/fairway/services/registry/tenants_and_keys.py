@@ -144,10 +144,13 @@ class Directory:
         self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
         await self._on_revoked(revoked)
 
-    async def learn_moves(self, connection: Connection) -> None:
-        """Of all tenants that are on their way to another shard, or were in another before."""
-        for tenant in await store.moved_tenants(connection):
-            self.learn_tenant(tenant)
+    async def learn_moves(self, connection: Connection, known: int) -> int:
+        """Of all tenants that are on their way to another shard, or were in another before, if
+        more moves were asked for than are known; answers how many."""
+        if (asked := await store.moves_asked(connection)) > known:
+            for tenant in await store.moved_tenants(connection):
+                self.learn_tenant(tenant)
+        return asked
 
     def learn_tenant(self, tenant: Tenant) -> None:
         if self.tenants.get(tenant.id) != tenant:

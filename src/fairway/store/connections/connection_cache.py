@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any
 
@@ -24,7 +24,6 @@ import asyncpg
 
 STILL_SECONDS = 0.1  # a look that comes later than this was held up by us, not by the store
 LOOK_SECONDS = 0.1  # how often deadlines are looked at: a timer for each use would cost more
-SETTLE_LOOK_SECONDS = 0.02
 RELEASE_SECONDS = 3.0  # for a rollback of what a failed use left open
 
 
@@ -216,17 +215,6 @@ class Use:
             raise StoreAway("no answer in time") from error
         if isinstance(error, asyncpg.InternalServerError) and "connection" in str(error):
             raise StoreAway(f"a node of the store is away: {error}") from error
-
-
-async def settle(pools: Iterable[ConnectionCache], seconds: float) -> bool:
-    """Wait for all uses that have begun by now; answers whether they are over in time."""
-    begun = [(pool, pool.under_way()) for pool in pools]
-    ends_at = asyncio.get_running_loop().time() + seconds
-    while any(uses & pool.under_way() for pool, uses in begun):
-        if asyncio.get_running_loop().time() >= ends_at:
-            return False
-        await asyncio.sleep(SETTLE_LOOK_SECONDS)
-    return True
 
 
 #: Tasks that hold a connection now.

@@ -24,7 +24,6 @@ from fairway.store.connections.connection_cache import (
     NoConnection,
     StoreAway,
     Use,
-    settle,
 )
 from fairway.store.connections.connection_setup import leave_clean, vouch
 from fairway.store.connections.hosts import Hosts
@@ -145,11 +144,12 @@ class Database:
         usual = partial(_pool, kind=placed_by(WatchedConnection, placed), fence=fence)
         watched = placed_by(watched_by(slow_calls), placed)
         slow = partial(usual, command_seconds=UPKEEP_COMMAND_SECONDS)
+        upkeep = {"application_name": "fairway-upkeep", **plans}
         pools = (
-            await usual(hosts, "fairway-hot", sizes.hot, pinned, kind=watched),
-            await usual(hosts, "fairway-people", sizes.people, asked),
-            await slow(hosts, "fairway-background", sizes.background, background),
-            await slow(owners, "fairway-upkeep", sizes.upkeep, plans, fence=None),
+            await usual(hosts, sizes.hot, fence.named("hot", pinned), kind=watched),
+            await usual(hosts, sizes.people, fence.named("people", asked)),
+            await slow(hosts, sizes.background, fence.named("background", background)),
+            await slow(owners, sizes.upkeep, upkeep, fence=None),
         )
         return cls(
             hosts,
@@ -225,9 +225,9 @@ class Database:
         """Calls that want a connection and have none yet."""
         return sum(pool.waiting for pool in self._pools)
 
-    async def settle(self, seconds: float) -> bool:
-        """Wait for all uses that have begun by now; answers whether they are over in time."""
-        return await settle(self._pools, seconds)
+    def under_way(self) -> set[Use]:
+        """Uses of all pools that have begun, also those that wait for a connection."""
+        return set[Use]().union(*(pool.under_way() for pool in self._pools))
 
     async def dedicated(
         self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
@@ -284,7 +284,6 @@ class Database:
 
 async def _pool(
     hosts: Hosts,
-    name: str,
     size: int,
     settings: dict[str, str],
     *,
@@ -312,7 +311,7 @@ async def _pool(
         reset=leave_clean,
         command_timeout=command_seconds,  # None: the use has a deadline
         timeout=CONNECT_SECONDS,
-        server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS, **settings},
+        server_settings={**GONE_CLIENTS, **TIME_LIMITS, **settings},
     )
 
 

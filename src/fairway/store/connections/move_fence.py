@@ -4,8 +4,8 @@ A server that stood still while a tenant moved wakes up with connections, and wi
 let in before. So that it writes nothing of them to the old shard, two things hold, which cost no
 statement anything:
 
-- Every connection holds a shared lock that tells whose it is. Before rows move, those of processes
-  that have not said that they know of the move are ended (`store/registry/tenant_moves.py`).
+- The name of every connection tells whose it is. Before rows move, those of processes that have not
+  said that they know of the move are ended (`store/registry/tenant_moves.py`).
 - A connection is handed out only when its process knows of all moves that had been asked for when
   it was made.
 
@@ -16,18 +16,14 @@ What remains is that whoever writes for a tenant asks for its shard again once i
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
-
-from fairway.store.sql import load
 
 Connection: TypeAlias = Any
 
-LOCK_CLASS = 760_046  # of the locks that tell whose a connection is
-_SQL = load("move_fence.sql")
-
-#: Reads, over this connection, every tenant that is on its way or was moved, and learns it.
-LearnMoves: TypeAlias = Callable[[Connection], Awaitable[None]]
+#: Given how many moves are known: learns, over this connection, of all tenants that are on the way
+#: or were moved, if there are more; answers how many were asked for so far.
+LearnMoves: TypeAlias = Callable[[Connection, int], Awaitable[int]]
 
 
 class MoveFence:
@@ -39,6 +35,10 @@ class MoveFence:
         self._role = role  # who may read all tenants; None: whoever logged in
         self._learners: list[LearnMoves] = []
 
+    def named(self, pool: str, settings: Mapping[str, str]) -> dict[str, str]:
+        """Settings of a connection, with the name that tells whose it is from its first moment."""
+        return {"application_name": f"fairway-{pool}/{self.process}", **settings}
+
     def told_to(self, learn: LearnMoves) -> None:
         """From now on whoever knows where tenants are hears of moves in time. Until then nobody
         here knows of any tenant, so nobody writes for one."""
@@ -46,15 +46,10 @@ class MoveFence:
 
     async def begin(self, connection: Connection) -> None:
         """Of a new connection, before anybody has it."""
-        lock = _SQL["hold_process"]
-        await connection.execute(lock.text, *lock.bind(lock_class=LOCK_CLASS, process=self.process))
         if not self._learners:
             return
         async with connection.transaction():
             if self._role is not None:
                 await connection.execute(f"SET LOCAL ROLE {self._role}")
-            asked = await connection.fetchval(_SQL["moves_asked"].text)
-            if asked is not None and asked > self.known:
-                for learn in self._learners:
-                    await learn(connection)
-                self.known = max(self.known, asked)
+            for learn in self._learners:
+                self.known = max(self.known, await learn(connection, self.known))

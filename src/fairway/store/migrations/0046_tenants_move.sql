@@ -26,7 +26,7 @@ CREATE UNIQUE INDEX tenant_moves_one_at_a_time ON tenant_moves ((finished_at IS 
 CREATE TABLE tenant_move_hearers (
     move         bigint      NOT NULL,
     server       text        NOT NULL,                    -- its name, as in servers.name
-    process      int         NOT NULL,                    -- the key of the lock that all its connections hold
+    process      int         NOT NULL,                    -- which the names of all its connections end with
     heard_at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (move, server, process)
 );

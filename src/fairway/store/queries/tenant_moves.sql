@@ -61,11 +61,10 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
        coalesce((SELECT extract(epoch FROM now() - max(hearer.heard_at)) FROM tenant_move_hearers AS hearer
                  WHERE hearer.move = moves.id), 0)::float AS heard_seconds,
        -- whoever has not heard of it and has connections nevertheless: it stands still, and may go on
-       (SELECT count(DISTINCT locks.pid)::int FROM pg_locks AS locks
-        WHERE locks.locktype = 'advisory' AND locks.classid = :lock_class::int::oid AND locks.objsubid = 2
-          AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-          AND NOT EXISTS (SELECT FROM tenant_move_hearers AS hearer
-                          WHERE hearer.move = moves.id AND hearer.process = locks.objid::bigint)) AS unheard_connections,
+       (SELECT count(*)::int FROM pg_stat_activity AS others
+        WHERE others.datname = current_database() AND others.application_name ~ '^fairway-(hot|people|background)/[0-9]+$'
+          AND NOT EXISTS (SELECT FROM tenant_move_hearers AS hearer WHERE hearer.move = moves.id
+                          AND hearer.process = split_part(others.application_name, '/', 2)::bigint)) AS unheard_connections,
        (SELECT count(*)::int FROM tenants, cluster
         WHERE coalesce(tenants.shard, tenants.id % cluster.shard_count) = moves.to_shard) AS tenants_there,
        ARRAY(SELECT jobs.id::text FROM jobs WHERE jobs.shard = moves.from_shard AND jobs.state = 2
@@ -81,6 +80,13 @@ FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS
 -- name: hearers
 -- Processes that know of a move.
 SELECT DISTINCT process FROM tenant_move_hearers WHERE move = :move
+
+-- name: end_connections
+-- Of all other processes: what they still send is not done.
+SELECT count(*) FILTER (WHERE pg_terminate_backend(others.pid))::int AS ended
+FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name ~ '^fairway-(hot|people|background)/[0-9]+$'
+        AND split_part(application_name, '/', 2)::bigint <> ALL(:known::bigint[])) AS others
 
 -- name: say
 UPDATE tenant_moves SET note = :note WHERE id = :move AND note <> :note

@@ -63,6 +63,10 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
+-- name: moves_asked
+-- Of tenants, so far.
+SELECT moves FROM cluster
+
 -- name: moved_tenants
 -- All that are on their way to another shard, or were in another before.
 SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,

@@ -25,12 +25,10 @@ from fairway.store.connections.database import (
     fetch_values,
     is_found,
 )
-from fairway.store.connections.move_fence import LOCK_CLASS
 from fairway.store.leadership import CHANNEL
 from fairway.store.sql import load
 
 _SQL = load("tenant_moves.sql")
-_FENCE = load("move_fence.sql")
 
 #: Tables of which a tenant may have very many rows, and where each begins.
 IN_PARTS = {
@@ -136,8 +134,7 @@ async def heard(
 
 async def look(connection: Connection, tenant: TenantId) -> MoveLook | None:
     """How far a move is; None: it is over."""
-    asked = {"tenant": tenant, "lock_class": LOCK_CLASS}
-    row = await fetch_row(connection, _SQL["look_at_move"], **asked)
+    row = await fetch_row(connection, _SQL["look_at_move"], tenant=tenant)
     return None if row is None else MoveLook(*row)
 
 
@@ -151,8 +148,7 @@ async def end_connections(connection: Connection, look: MoveLook) -> int:
     known = await fetch_values(connection, _SQL["hearers"], move=look.id)
     async with connection.transaction():
         await connection.execute("SET LOCAL ROLE NONE")
-        asked = {"lock_class": LOCK_CLASS, "known": known}
-        ended: int = await fetch_value(connection, _FENCE["end_connections_of_others"], **asked)
+        ended: int = await fetch_value(connection, _SQL["end_connections"], known=known)
     return ended
 
 

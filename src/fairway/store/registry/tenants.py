@@ -121,6 +121,12 @@ async def changed_tenants(connection: Connection, since: datetime) -> list[Tenan
     return [_tenant(row) for row in rows]
 
 
+async def moves_asked(connection: Connection) -> int:
+    """Moves of tenants to other shards that were asked for so far."""
+    found: int | None = await fetch_value(connection, _SQL["moves_asked"])
+    return found or 0
+
+
 async def moved_tenants(connection: Connection) -> list[Tenant]:
     """Those that are on their way to another shard, or were in another before."""
     return [_tenant(row) for row in await fetch(connection, _SQL["moved_tenants"])]
