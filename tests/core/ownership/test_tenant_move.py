@@ -23,9 +23,24 @@ ROWS_AT_ONCE = 3
 
 def a_look(**differs: Any) -> MoveLook:
     """One that is ready, but for what differs."""
-    waited, heard = (5.0, WAIT_SECONDS, None), ((), SETTLE_SECONDS, 0, 0, ())
-    which = 1, TenantId(7), OLD, NEW
-    usual = MoveLook(*which, "draining", *waited, *heard, False, False, False)
+    usual = MoveLook(
+        id=1,
+        tenant=TenantId(7),
+        from_shard=OLD,
+        to_shard=NEW,
+        state="draining",
+        asked_seconds=5.0,
+        wait_seconds=WAIT_SECONDS,
+        cancelled_by=None,
+        unheard=(),
+        heard_seconds=SETTLE_SECONDS,
+        unheard_connections=0,
+        tenants_there=0,
+        running=(),
+        has_bulk_actions=False,
+        has_owed_flows=False,
+        has_usage=False,
+    )
     return usual._replace(**differs)
 
 

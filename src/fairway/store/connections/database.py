@@ -195,7 +195,8 @@ class Database:
         return use if tenant is None else SlowUse(self._slots, tenant, use)
 
     def _as(self, scope: Scope, seconds: float) -> UseAs:
-        return UseAs(self._people.use(seconds), scope if self.has_roles else None)
+        use = self._people.use(seconds)
+        return UseAs(use, scope if self.has_roles else None, self.fence)
 
     def background(self) -> Use:
         """For the server's own work, which never waits behind people and has time."""

@@ -21,6 +21,8 @@ from typing import Any, TypeAlias
 
 Connection: TypeAlias = Any
 
+NONE_READ = -1  # this process is new: nobody has asked it anything yet
+
 #: Given how many moves are known: learns, over this connection, of all tenants that are on the way
 #: or were moved, if there are more; answers how many were asked for so far.
 LearnMoves: TypeAlias = Callable[[Connection, int], Awaitable[int]]
@@ -31,7 +33,7 @@ class MoveFence:
 
     def __init__(self, role: str | None) -> None:
         self.process = secrets.randbelow((1 << 31) - 1) + 1
-        self.known = 0  # moves that were asked for, all of which this process knows of
+        self.known = NONE_READ  # moves that were asked for, all of which this process knows of
         self._role = role  # who may read all tenants; None: whoever logged in
         self._learners: list[LearnMoves] = []
 
@@ -43,6 +45,10 @@ class MoveFence:
         """From now on whoever knows where tenants are hears of moves in time. Until then nobody
         here knows of any tenant, so nobody writes for one."""
         self._learners.append(learn)
+
+    def has_learnt_since(self, known: int) -> bool:
+        """Whether somebody who knew of so many moves may look for a tenant where it was."""
+        return NONE_READ < known < self.known
 
     async def begin(self, connection: Connection) -> None:
         """Of a new connection, before anybody has it."""
