@@ -53,7 +53,7 @@ async def standing(connection: Connection, pool: str) -> int:
     await connection.execute("SELECT pg_stat_clear_snapshot()")
     found: int = await connection.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        " AND application_name = $1 AND wait_event_type = 'Lock'",
+        " AND split_part(application_name, '/', 1) = $1 AND wait_event_type = 'Lock'",
         pool,
     )
     return found

@@ -58,6 +58,7 @@ def test_a_fence_holds_no_renewal_up() -> None:
         "unowned_shards",
         "terms_in_force",
         "list_servers",
+        "give_away",
     ):
         assert locks.pop(name) == set()
     assert {name for name, lock in locks.items() if lock != {"FOR KEY SHARE"}} == set()

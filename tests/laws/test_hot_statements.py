@@ -67,6 +67,21 @@ FOR_ALL = {
     "running_actions": "which bulk actions to go on with; each moves by name",
     "parked_types": "types whose circuits are open; operators are told",
     "busy_tenants": "who does far more than usual; operators are told",
+    "look_before": "how many tenants are in the shard that one is to be moved to",
+    # Moves of tenants, of which one at a time is under way: operators', each by its number.
+    **dict.fromkeys(
+        ("say", "hold", "begin", "turn_back", "cancel", "call_off", "count_rows", "finish"),
+        "the row of a move, by its number",
+    ),
+    "list_moves": "which there are, for operators",
+    "hold_of_tenant": "the one of a tenant, by its name",
+    "is_moved_to": "no tenant is made where another is moved to",
+    "look_at_move": "how many tenants are in the shard that one is moved to",
+    "moved_tenants": "who connects learns where all of these are",
+    **dict.fromkeys(
+        ("claim_shards", "stand_in", "unowned_shards", "read_shards"),
+        "nobody owns the shard that a tenant is moved to",
+    ),
     # A database that was just restored: before any server uses it.
     "move_events_on": "positions that were given after the backup are not given again",
     "hush_webhooks": "a copy calls nobody's receivers",

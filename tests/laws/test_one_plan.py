@@ -54,10 +54,12 @@ CALM = [
     "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
     "join_flow", "lock_needed", "read_result", "read_payloads", "jobs_of_attempts", "live_jobs",
     "read_traces", "tenants_with_rows", "hold_jobs", "known_jobs",
+    "move_jobs", "look_at_move", "late_rows",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
     "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs", "list_shards",
+    "move_rest", "collect_late",
 }  # fmt: skip
 ADDS = {
     "insert_job", "insert_jobs", "insert_traced_jobs", "insert_marked_jobs", "claim_and_insert",
@@ -165,6 +167,11 @@ OWN: Values = {
     "read_streams_by_bytes": STREAMS_ASKED,
     "pull_jobs": STREAMS_ASKED,
     "tenants_with_rows": {"tenants": [1]},
+    "late_rows": {"tenants": [1], "shards": [0]},
+    "look_at_move": {"tenant": 1},
+    "move_jobs": {
+        "tenant": 1, "from_shard": 0, "held": 0, "to_shard": 1, "after": LOWEST_JOB_ID, "term": 1,
+    },
     "hold_jobs": {"mark": b"\x00", "mark_bytes": 1, "term": 1},
 }  # fmt: skip
 

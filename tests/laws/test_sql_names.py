@@ -107,6 +107,8 @@ OF_NO_SHARD = (
     "alarm_history",
     "marks",
     "server_list",
+    # From one shard to another, by tenant.
+    "tenant_moves",
     # Homes and the directory: known to all servers of a region.
     "regions",
     # Of a whole database, before anybody uses it.

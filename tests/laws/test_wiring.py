@@ -42,7 +42,7 @@ DATA = {
     "services/sessions/held_calls.py": {"call", "line"},
     "store/connections/connection_cache.py": {"use"},
     "store/connections/query_slots.py": {"line"},
-    "worker/exchange/lease_ledger.py": {"part", "report", "said", "self._part(job)"},
+    "worker/exchange/lease_ledger.py": {"part", "report", "said"},
     "worker/runners/isolated.py": {"run", "self._runs[job]"},
     # messages that are filled in before they are sent, or put right once they are read
     "api/operators/pauses.py": {"wanted"},

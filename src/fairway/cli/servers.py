@@ -9,12 +9,15 @@ from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
 from fairway.cli.terminal.output import Column, Yes, agreed
+from fairway.core.errors import InvalidRequest
 from fairway.core.insight.spans import span
 from fairway.core.ownership.shard_sight import QUEUED_COUNTED_MAX
+from fairway.sdk.durations import seconds_of
 
 app = App(name="shards", help="Who owns which shard, and more shards (operator).")
 
 PATH = "/v1/servers"
+MOVES_OVER_SHOWN = 3
 WORDS = {"answers_only": "answers only", "standing_in": "stands in"}
 
 
@@ -54,12 +57,81 @@ SHARDS = (
 )
 
 
+MOVES = (
+    Column("tenant moves", "tenant"),
+    Column("from", "from_shard"),
+    Column("to", "to_shard"),
+    Column("state", lambda one: one["state"].replace("_", " ")),
+    Column("rows", "rows_moved"),
+    Column("note", "note", "spare"),
+)
+
+
 @app.default
 @app.command(name=("ls", "list"))
 def list_(*, options: Options = PLAIN) -> None:
-    """Every shard: its owner, and what is in it."""
+    """Every shard: its owner, and what is in it; and tenants that are on their way to another."""
     found = options.operator().get("/v1/shards")
+    moves = shown_moves(found["moves"])
+    if moves and options.form == "table":
+        options.rows(found, moves, MOVES, "")
     options.rows(found, found["shards"], SHARDS, "No shards.")
+
+
+def shown_moves(moves: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those under way, and the last few that are over: why one was called off is told there."""
+    over = [one for one in moves if one["finished_at"] is not None]
+    return [one for one in moves if one["finished_at"] is None] + over[:MOVES_OVER_SHOWN]
+
+
+@app.command
+def move(
+    tenant: str,
+    /,
+    *,
+    to: int | None = None,
+    wait: str = "1m",
+    cancel: bool = False,
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Move a tenant to a shard without tenants, while everything runs.
+
+    The tenant stands still meanwhile: its keys hear 503 with Retry-After, and nothing of it starts.
+    If its runs do not end in time the move is called off. `fairway shards ls` shows how far it is,
+    which runs it waits for, and why one was called off.
+
+    Parameters
+    ----------
+    tenant
+        Its name.
+    to
+        The number of the shard.
+    wait
+        How long its runs may take to end, as in 90s, 10m or 2h.
+    cancel
+        End the move that is under way. What was moved goes back.
+    yes
+        Do not ask.
+    """
+    remote = options.operator()
+    if cancel:
+        done = remote.call("POST", "/v1/shards/move/cancel", {"tenant": tenant})
+        options.record(done, f"{done['note']} {tenant} is at home in shard {done['from_shard']}.")
+        return
+    if to is None:
+        raise InvalidRequest("Say where to with --to, or --cancel to end a move.")
+    body = {"tenant": tenant, "to": to, "wait_seconds": _whole_seconds(wait)}
+    agreed(f"{tenant} stands still until it is in shard {to}.", yes=yes)
+    done = remote.call("POST", "/v1/shards/move", body)
+    options.record(done, f"{tenant} moves from shard {done['from_shard']} to {done['to_shard']}.")
+
+
+def _whole_seconds(text: str) -> int:
+    try:
+        return max(round(seconds_of(text)), 1)
+    except ValueError as error:
+        raise InvalidRequest(f"--wait: {error}.") from None
 
 
 @app.command

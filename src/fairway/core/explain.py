@@ -53,6 +53,7 @@ SENTENCES = {
     "spend_cap": "The tenant has spent what it may this month; it starts when the cap is raised or"
     " the month is over.",
     "suspended": "The tenant is suspended, by an operator.",
+    "moving": "The tenant is being moved within the platform; it starts when that is over.",
     "circuit_open": "Something its job type leans on is away; it waits, and nothing is"
     " counted against it.",
     "recycling_throttled": "The tenant's jobs killed too many workers in this pool; they start one"

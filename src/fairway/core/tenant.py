@@ -13,12 +13,16 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId
 
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 
 DEFAULT_TIER = "standard"
 TENANT_SUSPENDED = "TENANT_SUSPENDED"  # the code that a suspended tenant's keys hear
+
+TENANT_MOVING = "TENANT_MOVING"  # the code that its keys hear while it moves to another shard
+MOVING = "Your tenant is being moved within the platform; nothing of it is lost. Try again shortly."
 
 TenantState: TypeAlias = Literal["active", "suspended", "deleted"]
 TenantAct: TypeAlias = Literal["suspend", "resume", "delete", "restore"]
@@ -86,11 +90,23 @@ class Tenant(NamedTuple):
     cancels_running: bool = False  # what ran when it was suspended is asked to stop
     state_since: datetime | None = None  # None: since it was made
     shard: ShardId | None = None  # of its own; None: by its number
+    moving_to: ShardId | None = None  # it is on its way there, and stands still
+    moved_from: tuple[ShardId, ...] = ()  # where its rows were before; ids may name these
 
     @property
     def is_active(self) -> bool:
         """Whether its keys open anything, and its jobs may start."""
         return self.state == "active"
+
+    @property
+    def is_still(self) -> bool:
+        """Whether nothing of it is taken or started now."""
+        return not self.is_active or self.moving_to is not None
+
+
+def tenant_moving() -> Unavailable:
+    """What is asked of a tenant that moves is asked again."""
+    return Unavailable(MOVING, code=TENANT_MOVING)
 
 
 def state_after(

@@ -60,6 +60,7 @@ from fairway.services.maintenance.pruner import Pruner
 from fairway.services.maintenance.reclassifier import Reclassifier
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.maintenance.slow_statements import SlowStatements
+from fairway.services.maintenance.tenant_mover import TenantMover
 from fairway.services.object_storage.large_data import LargeData
 from fairway.services.object_storage.object_janitor import Janitor
 from fairway.services.readiness import Readiness
@@ -231,6 +232,7 @@ class Platform:
             guesses=Guesses(self.instruments),
             audit_log=self.audit_log,
         )
+        database.fence.told_to(self.directory.learn_moves)
         known = database, self.directory
         self.sign_ins = SignIns(*known, self.store_clock, self.audit_log, self.revocation.check)
         self.visits = Visits(*known, self.clock, self.audit_log)
@@ -405,8 +407,9 @@ class Platform:
         self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_restraints = TenantRestraints(self.database, self.audit_log)
         self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
-        self.job_logs = JobLogs(self.database, self.log_watchers)
-        self.run_logs = RunLogs(self.database, self.log_watchers, self.instruments)
+        self.job_logs = JobLogs(self.database, self.log_watchers, self.tenant_shards)
+        logged = self.database, self.log_watchers, self.instruments, self.tenant_shards
+        self.run_logs = RunLogs(*logged)
         self.dead_letters = DeadLetters(
             self.database,
             self.dispatcher,
@@ -539,7 +542,7 @@ class Platform:
             "overlapping runs": self.ticker.cancel_runs,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
-            "deleted tenants": self._deleted_tenants().run_once,
+            **self._tenant_steps(),
             "job types": TypeNameExpiry(
                 database, dispatcher, self.directory.names, self.metrics, self.tenant_shards
             ).run_once,
@@ -551,17 +554,18 @@ class Platform:
             **(self.regions.steps(self.ownership.run_once) if self.regions else {}),
         }
 
-    def _deleted_tenants(self) -> DeletedTenants:
-        return DeletedTenants(
-            self.database,
-            self.dispatcher,
-            self.control,
-            self.store_clock,
+    def _tenant_steps(self) -> dict[str, Step]:
+        """What becomes of tenants that are deleted, or moved."""
+        database, dispatcher, ownership = self.database, self.dispatcher, self.ownership
+        mover = TenantMover(database, dispatcher, self.directory, self.clock, ownership)
+        deleted = DeletedTenants(
+            *(database, dispatcher, self.control, self.store_clock),
             deleted=self.suspensions.deleted,
             forget=self.suspensions.forget,
             kept=self.tenant_states.kept,
             tenant_shards=self.tenant_shards,
         )
+        return {"deleted tenants": deleted.run_once, "tenant moves": mover.run_once}
 
     def _ended(self, ends: Sequence[End]) -> None:
         self.run_times.observe(ends)

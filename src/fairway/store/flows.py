@@ -32,7 +32,7 @@ from fairway.core.flows import (
     step_of,
     with_argument,
 )
-from fairway.core.ids import JobId, ShardId, TenantId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, shards_named
 from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
@@ -121,24 +121,29 @@ async def counting(
     done with it. Refuses with `FlowsBusy` when there is no waiting, or only a short one."""
     effects = FlowEffects()
     async with locked(connection, shard, keys[0][0], wait):
-        before = await _members(connection, sorted(keys))
+        before = await _members(connection, sorted(keys), shard)
         yield effects
         if not before:
             return
-        after = await _members(connection, [(one.tenant, job) for job, one in before])
+        after = await _members(connection, [(one.tenant, job) for job, one in before], shard)
         states = {job: one.state for job, one in after}
         changes = changes_of((job, one, states[job]) for job, one in before if job in states)
         await apply_changes(connection, shard, changes, effects)
 
 
-async def in_flows(connection: Connection, keys: Sequence[Key]) -> set[str]:
-    """Which of these jobs are in a flow."""
-    return {job for job, _ in await _members(connection, keys)}
+async def in_flows(
+    connection: Connection, keys: Sequence[Key], shard: ShardId | None = None
+) -> set[str]:
+    """Which of these jobs are in a flow. `shard` is that of all; None: the one in each id."""
+    return {job for job, _ in await _members(connection, keys, shard)}
 
 
-async def _members(connection: Connection, keys: Sequence[Key]) -> list[tuple[JobId, MemberSeen]]:
+async def _members(
+    connection: Connection, keys: Sequence[Key], shard: ShardId | None
+) -> list[tuple[JobId, MemberSeen]]:
     asked = arrays.columns(keys, "tenants", "ids")
-    shards = [shard_of(job) for job in asked["ids"]]
+    ids = asked["ids"]
+    shards = shards_named(ids) if shard is None else [shard] * len(ids)
     rows = await fetch(connection, _SQL["read_members"], shards=shards, **asked)
     return [
         (JobId(row["id"]), MemberSeen(row["tenant"], State(row["state"]), tuple(row["flows"])))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term, shard_of
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
 from fairway.core.job import NO_MARKS, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_ups import Children
@@ -117,7 +117,7 @@ async def record_successes(
     expected: dict[str, tuple[State, Epoch]] = {
         job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done
     }
-    return await _not_recorded(connection, tenants, expected)
+    return await _not_recorded(connection, terms, tenants, expected)
 
 
 def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
@@ -139,9 +139,13 @@ async def record_parents(
     values = arrays.columns(ends, "tenants", "ids", "epochs", "rans_us", "results")
     values["children"] = [len(item.children.jobs) for item in done]
     values["children_ms"] = [item.children.at_ms for item in done]
-    rows = [_child(item, job) for item in done for job in item.children.jobs]
-    values |= arrays.columns(rows, *_OF_CHILD)
     values["shards"] = shards_of(values["ids"], terms)
+    rows = [
+        _child(shard, item, job)
+        for shard, item in zip(values["shards"], done, strict=True)
+        for job in item.children.jobs
+    ]
+    values |= arrays.columns(rows, *_OF_CHILD)
     given, statement = {**guard(terms), "in_flow": in_flow}, _SQL["record_parents"]
     if is_in_steps(connection):
         ended = await end_in_steps(connection, statement, given | values, starts=True)
@@ -150,7 +154,7 @@ async def record_parents(
     if len(ended) == len(done):
         return set()
     expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
-    return await _not_recorded(connection, values["tenants"], expected)
+    return await _not_recorded(connection, terms, values["tenants"], expected)
 
 
 _OF_CHILD = (
@@ -160,12 +164,12 @@ _OF_CHILD = (
 )  # fmt: skip
 
 
-def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
+def _child(shard: ShardId, parent: Parent, job: QueuedJob) -> tuple[object, ...]:
     state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
     due_ms, last_ms, on_late = job.timing or (None, None, None)
     tags, metadata, events = (parent.children.marks or {}).get(job.id, NO_MARKS)
     return (
-        shard_of(job.id), job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority,
+        shard, job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority,
         job.lane, state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms),
         on_late, job.limits, None if tags is None else arrays.texts(tags), metadata, events,
         job.trace,
@@ -214,7 +218,7 @@ async def settle(
     if touched == len(done):
         return set()
     expected = {str(item.job): (item.state, item.epoch) for item in done}
-    return await _not_recorded(connection, tenants, expected)
+    return await _not_recorded(connection, terms, tenants, expected)
 
 
 async def end_refused(
@@ -233,7 +237,7 @@ async def end_refused(
     if touched == len(done):
         return set()
     expected = {str(item.job): (State.DEAD, item.epoch) for item in done}
-    return await _not_recorded(connection, values["tenants"], expected)
+    return await _not_recorded(connection, terms, values["tenants"], expected)
 
 
 def _array(counts: Sequence[int] | None) -> str | None:
@@ -242,10 +246,13 @@ def _array(counts: Sequence[int] | None) -> str | None:
 
 
 async def _not_recorded(
-    connection: Connection, tenants: Sequence[TenantId], expected: dict[str, tuple[State, Epoch]]
+    connection: Connection,
+    terms: Mapping[ShardId, Term],
+    tenants: Sequence[TenantId],
+    expected: dict[str, tuple[State, Epoch]],
 ) -> set[str]:
     ids = list(expected)
-    asked = {"shards": [*map(shard_of, ids)], "tenants": tenants, "ids": ids}
+    asked = {"shards": shards_of(ids, terms), "tenants": tenants, "ids": ids}
     rows = await fetch(connection, _SQL["read_ends"], **asked)
     recorded = {row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]]}
     return set(expected) - recorded

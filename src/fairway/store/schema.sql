@@ -7,7 +7,8 @@ CREATE TABLE cluster (
     secret       text        NOT NULL,                    -- servers prove themselves to each other with it
     created_at   timestamptz NOT NULL DEFAULT now(),
     storage_marker text,                                  -- set by the first server that opens its storage
-    shards       int                                      -- how many there are now; NULL: as many as at first
+    shards       int,                                     -- how many there are now; NULL: as many as at first
+    moves        bigint      NOT NULL DEFAULT 0           -- of tenants, asked for so far: who connects learns of all of them
 );
 
 -- Weights, floors and limits by tier; a tenant may have values of its own.
@@ -45,7 +46,9 @@ CREATE TABLE tenants (
     reason       text        NOT NULL DEFAULT '',         -- of its suspension, for people
     cancels_running boolean  NOT NULL DEFAULT false,      -- what runs while it is suspended is asked to stop
     state_since  timestamptz,                             -- NULL: since it was made
-    shard        int                                      -- where its rows are, from its first; NULL: by its number
+    shard        int,                                     -- where its rows are, from its first; NULL: by its number
+    moving_to    int,                                     -- nothing of it is taken or started meanwhile
+    moved_from   int[]       NOT NULL DEFAULT '{}'        -- shards that its rows were in before, and ids name
 );
 CREATE INDEX tenants_updated ON tenants (updated_at);      -- servers re-read what changed, not all
 
@@ -1032,3 +1035,34 @@ CREATE INDEX held_jobs_waiting ON held_jobs (shard, tenant, id) WHERE told IS NU
 
 ALTER TABLE held_jobs ENABLE ROW LEVEL SECURITY;
 CREATE POLICY of_tenant ON held_jobs USING (tenant = current_tenant());
+
+-- Moves of tenants between shards: at most one at a time is not over.
+CREATE TABLE tenant_moves (
+    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant       int         NOT NULL,
+    from_shard   int         NOT NULL,
+    to_shard     int         NOT NULL,                    -- nobody owns it until the move is over
+    state        text        NOT NULL DEFAULT 'draining'
+                 CHECK (state IN ('draining', 'moving', 'returning', 'done', 'called_off')),
+    asked_at     timestamptz NOT NULL DEFAULT now(),
+    wait_seconds int         NOT NULL DEFAULT 60,         -- for its runs to end; then it is called off
+    cancelled_by text,                                    -- an operator who wants it called off; NULL: nobody
+    moving_since timestamptz,
+    finished_at  timestamptz,
+    rows_moved   bigint      NOT NULL DEFAULT 0,
+    note         text        NOT NULL DEFAULT '',         -- a sentence: what it waits for, or why it was called off
+    CONSTRAINT what_is_over_has_its_end CHECK ((state IN ('done', 'called_off')) = (finished_at IS NOT NULL))
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX tenant_moves_one_at_a_time ON tenant_moves ((finished_at IS NULL)) WHERE finished_at IS NULL;
+
+-- Servers that know of a move: they take and start nothing of its tenant.
+CREATE TABLE tenant_move_hearers (
+    move         bigint      NOT NULL,
+    server       text        NOT NULL,                    -- its name, as in servers.name
+    process      int         NOT NULL,                    -- which the names of all its connections end with
+    heard_at     timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (move, server, process)
+);
+
+ALTER TABLE tenant_moves ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_tenant ON tenant_moves USING (tenant = current_tenant());

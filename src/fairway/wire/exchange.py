@@ -177,6 +177,7 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
         FollowUps | None,
         doc("Jobs to start with this success, all or none; of another end they are dropped."),
     ] = None
+    shard: Annotated[int | None, doc("From its lease, if it says one.")] = None
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
@@ -249,6 +250,9 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     ] = False
     traceparent: Annotated[
         str | None, doc("The trace that the job belongs to, by W3C trace context.")
+    ] = None
+    shard: Annotated[
+        int | None, doc("Whose owner hears of its end, where the id says another one.")
     ] = None
 
 

@@ -70,6 +70,7 @@ CODES: dict[str, tuple[int, str]] = {
     "STOPPING": (503, "The server is stopping; try again shortly"),
     "QUESTION_TOO_LARGE": (503, "The question goes through too many jobs for one call"),
     "UNAVAILABLE": (503, "The service cannot do this right now; try again shortly"),
+    "TENANT_MOVING": (503, "The tenant is being moved; try again"),
     "STORAGE_UNAVAILABLE": (503, "Object storage does not answer; try again shortly"),
     "HOME_UNREACHABLE": (503, "The home region of the tenant cannot be reached"),
     "DIRECTORY_UNREACHABLE": (503, "The region that is the directory cannot be reached"),

@@ -11,6 +11,7 @@ from fairway.core.backlog.key_limits import KeyLimit, pack
 from fairway.core.backlog.parked import JOBS_PER_TENANT, LINES_PER_KEY, ParkedJobs
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.job import weight_bytes
+from fairway.core.ownership.tenant_shards import TenantShards
 
 NAME = (TenantId(1), "k", 0)
 
@@ -64,8 +65,8 @@ def test_what_a_tenant_writes_into_its_limits_weighs() -> None:
 def test_a_shard_that_went_takes_its_jobs_with_it() -> None:
     parked = ParkedJobs()
     parked.put(NAME, 1, make(1))
-    assert parked.drop_shard(ShardId(9)) == []
-    assert len(parked.drop_shard(ShardId(0))) == 1
+    assert parked.drop_shards({ShardId(9)}, TenantShards(1)) == []
+    assert len(parked.drop_shards({ShardId(0)}, TenantShards(1))) == 1
     assert len(parked) == 0
 
 

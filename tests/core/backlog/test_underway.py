@@ -11,6 +11,7 @@ from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import ShardId, TenantId, TypeId
+from fairway.core.ownership.tenant_shards import TenantShards
 
 some = st.frozensets(st.integers(0, 7))
 JOBS = [make(number, ms=number) for number in range(8)]
@@ -31,7 +32,7 @@ def test_news_is_what_is_neither_here_nor_under_way(
     here: frozenset[int],
 ) -> None:
     reading = Reading(Windows({}, LIMITS), lambda pool: False)
-    underway = JobsUnderway(reading, {})
+    underway = JobsUnderway(reading, {}, TenantShards(1))
     underway.inserting_ids, underway.unrecorded_ids = set(ids(inserting)), set(ids(unrecorded))
     stream = Stream(StreamKey(TenantId(1), POOL, TypeId(1), 5), ShardId(0))
     stream.window += [JOBS[number] for number in sorted(here)]
@@ -54,3 +55,14 @@ def test_news_is_what_is_neither_here_nor_under_way(
     assert [job for job in IDS if job in underway] == [
         job for n, job in enumerate(IDS) if n in inserting | unrecorded
     ], "when no read is under way, ends that are on disk are no longer remembered"
+
+
+def test_ends_of_a_tenant_that_was_moved_go_with_its_shard() -> None:
+    homes, moved_to = TenantShards(1), ShardId(7)
+    homes.learn(JOBS[0].tenant, moved_to, moved_from=(ShardId(0),))
+    underway = JobsUnderway(Reading(Windows({}, LIMITS), lambda pool: False), {}, homes)
+    underway.ran(JOBS[:2])
+    assert underway.unrecorded_shards() == {moved_to}
+    assert underway.forget_shards({ShardId(0)}) == {JOBS[0].id, JOBS[1].id}
+    underway.recorded([JOBS[0].id])
+    assert underway.forget_shards({moved_to}) == set() == underway.unrecorded_shards()

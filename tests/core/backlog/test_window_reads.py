@@ -6,11 +6,13 @@ import pytest
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
+from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.backlog.window_reads import MAKE_ROOM_US
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 
 HOG, LEFT_OUT = TenantId(1), 2
 LIMITS = WindowLimits(jobs_total=100, bytes_total=10_000, jobs_per_stream=100, jobs_per_read=40)
@@ -100,3 +102,15 @@ def test_a_read_that_failed_is_asked_for_again() -> None:
     assert not backlog.reads.are_wanted
     backlog.reads.fail(stream)
     assert [one for one, _ in backlog.reads.begin(1, 0)] == [stream]
+
+
+def test_what_came_too_late_to_where_its_tenant_was_is_not_given_out() -> None:
+    """Its stream would be read in the tenant's shard of now, which another server may own."""
+    homes, job = TenantShards(1), make(1, ms=1, tenant=HOG)
+    backlog = Backlog(LIMITS, lambda pool: False, homes)
+    homes.learn(HOG, ShardId(3), (ShardId(0),))
+    backlog.noticed(key_of(job), job.id, ShardId(0))
+    assert backlog.reads.begin(10, 0) == []
+    backlog.noticed(key_of(job), job.id, ShardId(3))
+    ((stream, _),) = backlog.reads.begin(10, 0)
+    assert stream.shard == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.source import PACKAGE
 
-from fairway.core.ids import ShardId, TenantId
+from fairway.core.ids import ShardId, TenantId, make_job_id
 from fairway.core.ownership.tenant_shards import TenantShards
 
 COUNTS = st.integers(1, 64)
@@ -51,3 +51,26 @@ def test_nobody_else_finds_the_shard_of_a_tenant() -> None:
         )
     }
     assert homes == {"core/ownership/tenant_shards.py"} or homes == set()
+
+
+@given(TENANTS, st.integers(0, 4095), st.integers(0, 4095))
+def test_a_job_is_where_its_id_says_unless_its_tenant_was_moved(
+    tenant: TenantId, named: int, home: int
+) -> None:
+    shards, job = TenantShards(64), make_job_id(ShardId(named), 1_800_000_000_000, 0, 0)
+    assert shards.of_job(tenant, job) == named, "also of one that nobody has heard of"
+    shards.learn(tenant, ShardId(home))
+    assert (shards.of_job(tenant, job), shards.any_moved) == (named, False)
+    shards.learn(tenant, ShardId(home), moved_from=(ShardId(named),))
+    assert shards.of_job(tenant, job) == shards.moved(tenant) == shards.of(tenant) == home
+    other = TenantId(tenant + 1)
+    assert (shards.of_job(other, job), shards.moved(other)) == (named, None)
+
+
+def test_the_shard_that_a_tenant_is_moved_to_needs_no_owner() -> None:
+    """Else an alarm is raised, and pools are not scaled, for as long as a move takes."""
+    shards = TenantShards(4)
+    shards.learn(TenantId(1), None, is_moving=True)
+    assert (shards.count, shards.to_be_owned) == (4, 3)
+    shards.learn(TenantId(1), ShardId(3), (ShardId(1),))
+    assert shards.to_be_owned == 4

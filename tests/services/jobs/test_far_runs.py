@@ -45,10 +45,10 @@ async def test_all_who_ask_meanwhile_share_the_next_question() -> None:
     owners = Owners()
     owners.open.clear()
     runs = owners.runs()
-    first = asyncio.create_task(runs.of(job(0)))
+    first = asyncio.create_task(runs.of(HERE, job(0)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    others = [asyncio.create_task(runs.of(job(n % 150))) for n in range(300)]
+    others = [asyncio.create_task(runs.of(HERE, job(n % 150))) for n in range(300)]
     await asyncio.sleep(0)
     others[0].cancel()
     owners.open.set()
@@ -65,12 +65,12 @@ async def test_an_owner_without_an_answer_is_left_in_peace_and_others_are_not() 
     owners = Owners(THERE)
     runs = owners.runs()
     for _ in range(3):
-        assert await runs.of(job(0, THERE)) is None
+        assert await runs.of(THERE, job(0, THERE)) is None
     assert len(owners.asked) == 1
-    assert await runs.of_each([job(0), job(1)]) == {job(0): RUN}
+    assert await runs.of_each(HERE, [job(0), job(1)]) == {job(0): RUN}
 
 
 async def test_of_a_shard_that_nobody_owns_nobody_is_asked() -> None:
     owners = Owners()
-    assert await FarRuns(SystemClock(), lambda shard: None, owners.ask).of(job(0)) is None
+    assert await FarRuns(SystemClock(), lambda shard: None, owners.ask).of(HERE, job(0)) is None
     assert owners.asked == []

@@ -33,7 +33,7 @@ async def believed_rows(connection: Connection) -> float:
 async def is_waited_for(holder: Connection) -> bool:
     waiting: int = await holder.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        " AND application_name = 'fairway-hot' AND datname = current_database()"
+        " AND application_name LIKE 'fairway-hot/%' AND datname = current_database()"
     )
     return waiting > 0
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.worker.platform import ended, ignore, job_id, lease
 
-from fairway.core.ids import Epoch
+from fairway.core.ids import Epoch, shard_of
 from fairway.worker.exchange import lease_ledger
-from fairway.worker.exchange.lease_ledger import LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger, Part
 
 
 def told(book: LeaseLedger, number: int) -> None:
@@ -92,3 +92,30 @@ def test_whose_a_run_was_its_lease_says_and_not_its_runner() -> None:
     book.ended(ended(job_id(1), n=99, tenant="another", token="f" * 32))
     (said,) = book.take_fresh()
     assert (said.n, said.tenant, said.token) == (1, lease(1).tenant, lease(1).token)
+
+
+def test_the_end_of_a_job_is_told_to_the_owner_that_its_lease_names() -> None:
+    """Its id names another shard: its tenant was moved since. The journal keeps that."""
+    book, by_id, moved = LeaseLedger(on_failure=ignore), Part(), Part()
+    book.divide({shard_of(job_id(1)): by_id, 9: moved}, Part())
+    book.received([lease(1), replace(lease(2), shard=9)])
+    assert (by_id.running, moved.running) == (1, 1)
+    book.progressed(job_id(2), lease(2).payload)
+    assert (by_id.has_news, moved.has_news) == (False, True)
+    book.ended(ended(job_id(1)))
+    book.ended(ended(job_id(2)))
+    (here,), (there,) = book.take_fresh(by_id), book.take_fresh(moved)
+    assert (here.job, there.job, there.shard) == (job_id(1), job_id(2), 9)
+    book.divide({9: by_id}, Part())
+    assert [one.job for one in book.all_unheard(by_id)] == [job_id(2)]
+
+
+def test_progress_of_a_lost_run_is_told_to_nobody_when_owners_change() -> None:
+    book, part = LeaseLedger(on_failure=ignore), Part()
+    book.divide({shard_of(job_id(1)): part}, Part())
+    book.received([lease(1), lease(2)])
+    book.progressed(job_id(1), lease(1).payload)
+    book.lost([job_id(1)], [lease(1).epoch])
+    book.divide({shard_of(job_id(1)): part}, Part())
+    assert not book.take_progress(part)
+    assert part.running == 1

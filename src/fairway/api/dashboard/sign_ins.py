@@ -46,7 +46,7 @@ _SET_COOKIE = ReplyHeader(
     reply=Reply(200, "You are signed in.", SessionView, _EXAMPLE, (_SET_COOKIE,)),
     problems=(
         *("UNAUTHENTICATED", "FORBIDDEN", "TENANT_SUSPENDED", "CROSS_SITE_REQUEST"),
-        *("TOO_MANY_WRONG_KEYS", "TOO_MANY_SIGN_INS", "UNAVAILABLE"),
+        *("TOO_MANY_WRONG_KEYS", "TOO_MANY_SIGN_INS", "TENANT_MOVING", "UNAVAILABLE"),
     ),
 )
 async def sign_in(request: Request, platform: Platform) -> Response:

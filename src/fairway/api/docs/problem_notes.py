@@ -50,6 +50,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "`detail` has the operator's reason. Ask whoever runs the platform; a worker keeps trying"
         " by itself.",
     ),
+    "TENANT_MOVING": ProblemNote(
+        "An operator moves the tenant that this key belongs to within the platform. Its keys open"
+        " nothing and nothing of it starts until it is there; nothing is lost.",
+        "Send the same again, after `Retry-After`, for as long as it takes: seconds for most, some"
+        " minutes for a tenant with a million jobs. SDK and workers do so by themselves.",
+    ),
     "CROSS_SITE_REQUEST": ProblemNote(
         "A browser's session came by cookie with something that changes things, and without the"
         " session's token against forgery; or a page of another site tried to sign somebody in."

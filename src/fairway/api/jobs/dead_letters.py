@@ -23,7 +23,7 @@ from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
 from fairway.core.failure.dead_letter import DeadFilter, DeathCause
 from fairway.core.failure.fingerprint import as_text
-from fairway.core.ids import LOWEST_JOB_ID, shard_of
+from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.dead_letters import COUNT_EACH_MAX
 from fairway.services.jobs.lookup import JobSight
@@ -183,11 +183,11 @@ async def replay_dead_letter(request: Request, platform: Platform, tenant: Tenan
     The same job, with the same id, goes back to the queue with fresh counters.
     """
     job, counted = job_id(request.path_params["id"]), (platform.bodies.requests, tenant.id)
-    if request.app.state.relay.is_elsewhere(shard_of(job)):
+    if request.app.state.relay.is_elsewhere(platform.tenant_shards.of(tenant.id)):
         body = await read_body(
             request.scope, request.receive, body_bytes_max(platform), counted=counted
         )
-        return RelayedReply(request.app.state.relay, body, shard_of(job))
+        return RelayedReply(request.app.state.relay, body, platform.tenant_shards.of(tenant.id))
     wanted = await decoded(
         request, ReplayOne, body_bytes_max(platform), if_empty=b"{}", counted=counted
     )
@@ -210,8 +210,8 @@ async def discard_dead_letter(request: Request, platform: Platform, tenant: Tena
     Takes it off the list. The job stays dead, and visible by its id, until its retention ends.
     """
     job = job_id(request.path_params["id"])
-    if request.app.state.relay.is_elsewhere(shard_of(job)):
-        return RelayedReply(request.app.state.relay, b"", shard_of(job))
+    if request.app.state.relay.is_elsewhere(platform.tenant_shards.of(tenant.id)):
+        return RelayedReply(request.app.state.relay, b"", platform.tenant_shards.of(tenant.id))
     await platform.dead_letters.discard_one(tenant.id, job)
     return Response(status_code=204)
 

@@ -12,7 +12,6 @@ from fairway.api.jobs.jobs import job_id
 from fairway.api.relay import HotEndpoint
 from fairway.core.explain import AHEAD_MAX, Start, sentence_of
 from fairway.core.fair_share.history import Recent
-from fairway.core.ids import shard_of
 from fairway.core.lifecycle import State
 from fairway.services.jobs.explainer import Explanation
 from fairway.services.registry.principal import Principal
@@ -66,8 +65,8 @@ class ExplainJob(HotEndpoint):
         platform = self._platform
         tenant = tenant_in_force(caller, platform.directory)
         job = job_id(text)
-        shard = shard_of(job)
-        if self._relay.is_elsewhere(shard) and shard < platform.tenant_shards.count:
+        shard = platform.tenant_shards.of(tenant.id)
+        if self._relay.is_elsewhere(shard):
             await self._relay.pass_on(scope, b"", send, shard=shard)
             return
         found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())

@@ -25,7 +25,7 @@ from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound
 from fairway.core.flows import AFTER_MAX, CHAIN_MAX, LABELS, PAGE_MAX, STARTERS_MAX, Kind, Needs
-from fairway.core.ids import LOWEST_JOB_ID, JobId, parse_job_id, shard_of
+from fairway.core.ids import LOWEST_JOB_ID, JobId, parse_job_id
 from fairway.core.tenant import Tenant
 from fairway.core.unique import NOT_IN_A_FLOW
 from fairway.runtime.loops import WorkInParts
@@ -211,8 +211,8 @@ async def cancel_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     what runs is asked to stop.
     """
     flow = _flow_id(request)
-    if request.app.state.relay.is_elsewhere(shard_of(flow)):
-        return RelayedReply(request.app.state.relay, b"", shard_of(flow))
+    if request.app.state.relay.is_elsewhere(platform.tenant_shards.of(tenant.id)):
+        return RelayedReply(request.app.state.relay, b"", platform.tenant_shards.of(tenant.id))
     await platform.flows.cancel(tenant.id, flow)
     return json_reply(await _view(platform, tenant, flow))
 
@@ -231,8 +231,8 @@ async def replay_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     callback that waits for all to succeed may still start.
     """
     flow = _flow_id(request)
-    if request.app.state.relay.is_elsewhere(shard_of(flow)):
-        return RelayedReply(request.app.state.relay, b"", shard_of(flow))
+    if request.app.state.relay.is_elsewhere(platform.tenant_shards.of(tenant.id)):
+        return RelayedReply(request.app.state.relay, b"", platform.tenant_shards.of(tenant.id))
     return json_reply(FlowReplayed(replayed=await platform.flows.replay(tenant.id, flow)), 202)
 
 

@@ -14,7 +14,7 @@ from fairway.api.jobs import views
 from fairway.api.jobs.times import due_wish
 from fairway.api.relay import HotEndpoint
 from fairway.core.errors import InvalidRequest, NotFound
-from fairway.core.ids import JobId, parse_job_id, shard_of
+from fairway.core.ids import JobId, parse_job_id
 from fairway.core.lifecycle import State
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.principal import Principal
@@ -152,8 +152,9 @@ class CancelJob(HotEndpoint):
         self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
     ) -> None:
         tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
-        if self._relay.is_elsewhere(shard_of(job)):
-            await self._relay.pass_on(scope, b"", send, shard=shard_of(job))
+        shard = self._platform.tenant_shards.of(tenant)
+        if self._relay.is_elsewhere(shard):
+            await self._relay.pass_on(scope, b"", send, shard=shard)
             return
         if with_children(scope):
             sight = await self._platform.families.cancel(tenant, job)
@@ -198,8 +199,9 @@ class RescheduleJob(HotEndpoint):
         if wanted.execute_at is None and wanted.delay_seconds is None:
             raise InvalidRequest("Give execute_at or delay_seconds.", field="/execute_at")
         wish = due_wish(wanted)
-        if self._relay.is_elsewhere(shard_of(job)):
-            await self._relay.pass_on(scope, body, send, shard=shard_of(job))
+        shard = self._platform.tenant_shards.of(tenant)
+        if self._relay.is_elsewhere(shard):
+            await self._relay.pass_on(scope, body, send, shard=shard)
             return
         sight = await self._platform.control.reschedule(tenant, job, wish)
         view = await views.job_view(sight, self._platform.directory)

@@ -17,7 +17,7 @@ from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.jobs import views
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import JobId, ShardId, parse_job_id, shard_of
+from fairway.core.ids import JobId, ShardId, parse_job_id
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.wire.bulk import IDS_MAX, JobsEnded, WaitForJobs, decode_wait
@@ -56,7 +56,8 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     except UNDECODABLE as error:
         raise invalid(error, body) from None
     ids = job_ids(wanted.ids)
-    jobs = [job for job in ids if shard_of(job) == shard]
+    homes = platform.tenant_shards
+    jobs = [job for job in ids if homes.of_job(tenant.id, job) == shard]
     missing: list[str] = sorted(set(ids) - set(jobs))  # of other tenants, whoever they are
     asked_by = caller_of(request).key_id, tenant
     if not wanted.all:
@@ -65,7 +66,7 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
         jobs, gone = await _ended(platform, asked_by, shard, jobs, wanted)
         missing += gone
     records = await platform.many_waits.views(tenant.id, shard, jobs[:TOLD_MAX]) if jobs else []
-    sights = await platform.job_lookup.with_runs(records)
+    sights = await platform.job_lookup.with_runs(tenant.id, records)
     found = [await views.job_view(one, platform.directory, whole=False) for one in sights]
     return json_reply(JobsEnded(jobs=found, missing=missing))
 

@@ -334,6 +334,7 @@ class Exchange:
             job = lease.job
             pool, tenant = pools[job.pool], tenants.get(job.tenant)
             is_plain = pool.is_plain and job.trace is None and job.payload[:1] != MARK
+            is_plain = is_plain and lease.home is None
             if tenant is None or not is_plain:
                 said.append(self._special_lease(lease, pool))
                 continue
@@ -355,7 +356,7 @@ class Exchange:
 
     def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:
         """Of a pool with a run mode or checkpoints, of a tenant not known here yet, within a trace,
-        or with a payload too large to be here."""
+        with a payload too large to be here, or moved with its tenant."""
         job, directory = lease.job, self._platform.directory
         large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(
@@ -372,6 +373,7 @@ class Exchange:
             payload_sha256=None if large is None else large.sha256.hex(),
             timeout_ms=job.timeout_ms,
             run_mode=pool.run_mode,
+            shard=lease.home,
             resumes=job.epoch > 0 and pool.checkpoint != "none",
             traceparent=None if job.trace is None else traceparent_of(job.trace),
         )

@@ -23,8 +23,9 @@ from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.backlog.windows import Windows
-from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, shard_of
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import NO_PAYLOAD, QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.time_slices import in_steps
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
@@ -36,12 +37,18 @@ ASIDE_PER_TAKE = 128  # jobs whose key is full: a fraction of a millisecond
 class Backlog:
     """All streams of the shards that one owner holds."""
 
-    def __init__(self, limits: WindowLimits, is_crowded: Callable[[PoolId], bool]) -> None:
+    def __init__(
+        self,
+        limits: WindowLimits,
+        is_crowded: Callable[[PoolId], bool],
+        tenant_shards: TenantShards | None = None,
+    ) -> None:
+        self._tenant_shards = tenant_shards or TenantShards(1)
         tenants = self._tenants = TenantBacklogs()
         windows = self.windows = Windows(tenants, limits)
         reading = self.reading = Reading(windows, is_crowded)
         parked = ParkedJobs()
-        underway = self.underway = JobsUnderway(reading, parked.names)
+        underway = self.underway = JobsUnderway(reading, parked.names, self._tenant_shards)
         runnable = self.runnable = RunnableStreams(tenants, windows, reading)
         self.limited = LimitedJobs(tenants, windows, reading, runnable, parked)
         self.counts = BacklogCounts(tenants)
@@ -148,13 +155,19 @@ class Backlog:
                 woken.add((job.pool, job.tenant))
         return woken
 
-    def noticed(self, key: StreamKey, first: str) -> None:
-        """The store has a queued job `first` at the head of this stream that nobody here knows."""
+    def noticed(self, key: StreamKey, first: str, shard: ShardId | None = None) -> None:
+        """The store has a queued job `first` at the head of this stream that nobody here knows.
+
+        What came too late to the `shard` that its tenant was moved from is not given out: its
+        stream would be read where the tenant is now, which another may own.
+        """
+        if shard is not None and self._tenant_shards.of_job(key.tenant, first) != shard:
+            return
         stream = self.windows.known(key)
         if stream is None:
             if not self._tenant(key).lets_in(key, may_run=self.runnable.may_run(key)):
                 return
-            stream = self._new_stream(key, shard_of(first))
+            stream = self._new_stream(key, self._tenant_shards.of_job(key.tenant, first))
         if first <= stream.cursor:
             stream.rewind()
         self._leave_in_store(stream)
@@ -169,7 +182,7 @@ class Backlog:
         """None when its tenant has too many: the sweep meets it in the store."""
         stream = self.windows.known(key)
         if stream is None and self._tenant(key).has_place():
-            return self._new_stream(key, shard_of(job_id))
+            return self._new_stream(key, self._tenant_shards.of_job(key.tenant, job_id))
         return stream
 
     def _tenant(self, key: StreamKey) -> TenantBacklog:
@@ -285,7 +298,7 @@ class Backlog:
 
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""
-        self.underway.unrecorded_ids.difference_update(ids)
+        self.underway.recorded(ids)
         self.reading.ended(ids)
         if self._unsure:
             for job_id in ids:
@@ -319,22 +332,16 @@ class Backlog:
 
     def forget_shard(self, *shards: ShardId) -> None:
         """They have other owners now. Everybody's streams are gone through, once for all."""
-        gone, underway = set(shards), self.underway
-        underway.unrecorded_ids = {
-            job for job in underway.unrecorded_ids if shard_of(job) not in gone
-        }
-        self._unsure = {
-            job: key for job, key in self._unsure.items() if job in underway.unrecorded_ids
-        }
-        self.limited.forget_shard(gone)
-        for (pool, tenant), backlog in list(self._tenants.items()):
-            for stream in [one for one in backlog.streams.values() if one.shard in gone]:
-                for job in stream.window:
-                    self.windows.count(job, -1)
-                backlog.drop(stream)
-                self.runnable.dropped(stream)
-            if not backlog.streams and not backlog.parked:  # which are another shard's
-                del self._tenants[pool, tenant]
+        gone = set(shards)
+        kept = self.underway.forget_shards(gone)
+        self._unsure = {job: key for job, key in self._unsure.items() if job in kept}
+        self.limited.forget_shard(gone, self._tenant_shards)
+        self.runnable.drop(lambda stream: stream.shard in gone)
+
+    def forget_tenant(self, tenant: TenantId) -> None:
+        """Its rows are in another shard by now."""
+        self.limited.forget_tenant(tenant)
+        self.runnable.drop(lambda stream: stream.key.tenant == tenant)
 
     def pruning(self) -> Iterator[None]:
         """Forget streams with nothing in them, a step at a time; the next job makes them anew.

@@ -16,10 +16,11 @@ from fairway.core.ids import PoolId, TenantId, TypeId
 PAUSED = "paused"
 SUSPENDED = "suspended"  # the whole of a tenant, by an operator
 ELSEWHERE = "elsewhere"  # the whole of a tenant, whose home is another region
+MOVING = "moving"  # the whole of a tenant, which is on its way to another shard
 EVERY_TENANT, EVERY_TYPE, EVERY_POOL = TenantId(0), TypeId(0), PoolId(0)
 HoldName: TypeAlias = tuple[TypeId, PoolId]
 #: Of two that name the same, which one people should hear of; others have none.
-_RANKS = {PAUSED: 1, ELSEWHERE: 2, SUSPENDED: 3}
+_RANKS = {PAUSED: 1, ELSEWHERE: 2, MOVING: 3, SUSPENDED: 4}
 NO_NAMES: frozenset[HoldName] = frozenset()
 
 
@@ -87,9 +88,9 @@ class Holds:
         return [hold for mine in found for hold in mine.values()]
 
     def is_suspended(self, tenant: TenantId) -> bool:
-        """Nothing of it starts here, and its schedules wait: also if it is at home elsewhere."""
+        """Nothing of it starts here, and its schedules wait: also if it is elsewhere, or moves."""
         hold = self._of.get(tenant, {}).get((EVERY_TYPE, EVERY_POOL))
-        return hold is not None and hold.reason in (SUSPENDED, ELSEWHERE)
+        return hold is not None and hold.reason in (SUSPENDED, ELSEWHERE, MOVING)
 
     def __bool__(self) -> bool:
         return bool(self._of)

@@ -237,8 +237,11 @@ class LimitedJobs:
         """These jobs wait no more."""
         self._left(self._parked.drop(ids))
 
-    def forget_shard(self, shards: Collection[ShardId]) -> None:
-        self._left(self._parked.drop_shard(*shards))
+    def forget_tenant(self, tenant: TenantId) -> None:
+        self._left(self._parked.drop_tenant(tenant))
+
+    def forget_shard(self, shards: Collection[ShardId], tenant_shards: TenantShards) -> None:
+        self._left(self._parked.drop_shards(shards, tenant_shards))
 
     def _left(self, jobs: Iterable[QueuedJob]) -> None:
         for job in jobs:

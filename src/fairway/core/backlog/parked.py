@@ -11,14 +11,15 @@ room. A job that finds none stays in the store, and its stream with it (`limited
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from fairway.core.backlog.key_limits import KeyName
 from fairway.core.backlog.priority import AGEING_MS
-from fairway.core.ids import ShardId, TenantId, shard_of
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.job import QueuedJob, due_ms_of, weight_bytes
+from fairway.core.ownership.tenant_shards import TenantShards
 
 JOBS_TOTAL = 40_000
 BYTES_TOTAL = 16 << 20
@@ -94,9 +95,14 @@ class ParkedJobs:
                 gone[name].add(job_id)
         return [job for name, each in gone.items() for job in self._drop(name, each)]
 
-    def drop_shard(self, *shards: ShardId) -> list[QueuedJob]:
-        gone = set(shards)
-        return self.drop([job_id for job_id in self.names if shard_of(job_id) in gone])
+    def drop_shards(
+        self, gone: Collection[ShardId], tenant_shards: TenantShards
+    ) -> list[QueuedJob]:
+        homes = {job: tenant_shards.of_job(name[0], job) for job, name in self.names.items()}
+        return self.drop([job for job, shard in homes.items() if shard in gone])
+
+    def drop_tenant(self, tenant: TenantId) -> list[QueuedJob]:
+        return self.drop([job for job, name in self.names.items() if name[0] == tenant])
 
     def _drop(self, name: KeyName, ids: set[str]) -> list[QueuedJob]:
         lines, dropped = self._under[name], list[QueuedJob]()

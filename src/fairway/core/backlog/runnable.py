@@ -15,7 +15,7 @@ resume as often: only streams that a change is about are looked at, and very man
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from fairway.core.backlog.holds import Holds
 from fairway.core.backlog.reading import Reading
@@ -198,6 +198,17 @@ class RunnableStreams:
         stream.blocked = not self.may_run(stream.key)
         self._pools.add(stream.key.pool)
         self._by_type.setdefault(stream.type, {})[stream] = None
+
+    def drop(self, is_gone: Callable[[Stream], bool]) -> None:
+        """They are not ours any more, or not where they were. All are gone through."""
+        for (pool, tenant), backlog in list(self._tenants.items()):
+            for stream in [one for one in backlog.streams.values() if is_gone(one)]:
+                for job in stream.window:
+                    self._windows.count(job, -1)
+                backlog.drop(stream)
+                self.dropped(stream)
+            if not backlog.streams and not backlog.parked:  # which are another shard's
+                del self._tenants[pool, tenant]
 
     def dropped(self, stream: Stream) -> None:
         """Its tenant has it no more."""

@@ -5,21 +5,56 @@ A read shows the store as it was a moment ago: what is under way must not come i
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.streams import Stream
+from fairway.core.ids import ShardId, shard_of
 from fairway.core.job import QueuedJob
+from fairway.core.ownership.tenant_shards import TenantShards
 
 
 class JobsUnderway:
-    def __init__(self, reading: Reading, parked: Mapping[str, object]) -> None:
+    def __init__(
+        self, reading: Reading, parked: Mapping[str, object], tenant_shards: TenantShards
+    ) -> None:
         self._reading = reading
+        self._tenant_shards = tenant_shards
         self._parked = parked  # by id: they wait here for a place under a key
         # being written here: they arrive, a read must not bring them
         self.inserting_ids: set[str] = set()
         # ran here; the store shows them as queued until it is told
         self.unrecorded_ids: set[str] = set()
+        self._elsewhere: dict[str, ShardId] = {}  # of these, where those are whose tenant was moved
+
+    def ran(self, jobs: Sequence[QueuedJob]) -> None:
+        """Their runs are over, which is not on disk yet."""
+        self.unrecorded_ids.update([job.id for job in jobs])
+        if self._tenant_shards.any_moved:
+            for job in jobs:
+                if (home := self._tenant_shards.elsewhere(job.tenant, job.id)) is not None:
+                    self._elsewhere[job.id] = home
+
+    def recorded(self, ids: Iterable[str]) -> None:
+        self.unrecorded_ids.difference_update(ids)
+        if self._elsewhere:
+            for job_id in ids:
+                self._elsewhere.pop(job_id, None)
+
+    def unrecorded_shards(self) -> set[ShardId]:
+        """Where the rows are that do not show yet how they stand."""
+        return {*map(self._shard, self.unrecorded_ids)}
+
+    def forget_shards(self, gone: Collection[ShardId]) -> set[str]:
+        """They have other owners now; answers what is left of the others."""
+        kept = {job_id for job_id in self.unrecorded_ids if self._shard(job_id) not in gone}
+        self.unrecorded_ids = kept
+        self._elsewhere = {job_id: at for job_id, at in self._elsewhere.items() if job_id in kept}
+        return kept
+
+    def _shard(self, job_id: str) -> ShardId:
+        moved = self._elsewhere.get(job_id) if self._elsewhere else None
+        return shard_of(job_id) if moved is None else moved
 
     def news(
         self, jobs: list[QueuedJob], stream: Stream | None, held: Container[str], look: int

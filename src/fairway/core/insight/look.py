@@ -7,7 +7,7 @@ from math import isinf
 from typing import NamedTuple
 
 from fairway.core.backlog.counts import NO_WORKER, Survey
-from fairway.core.backlog.holds import ELSEWHERE, PAUSED, SUSPENDED
+from fairway.core.backlog.holds import ELSEWHERE, MOVING, PAUSED, SUSPENDED
 from fairway.core.ids import PoolId
 from fairway.core.insight.sight import HeldCounts
 
@@ -49,6 +49,7 @@ _KINDS = {
     PAUSED: "paused",
     SUSPENDED: "paused",
     ELSEWHERE: "paused",
+    MOVING: "paused",
     CIRCUIT_OPEN: "circuit",
     NO_WORKER: "no_worker",
 }

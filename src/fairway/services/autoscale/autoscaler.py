@@ -114,7 +114,7 @@ class Autoscaler:
         if self._decides_since_ms is None:
             self._decides_since_ms = now_ms
         seen = self._seen()
-        if seen is None or seen.shards_owned < self._tenant_shards.count:
+        if seen is None or seen.shards_owned < self._tenant_shards.to_be_owned:
             return False
         return seen.at_ms > self._decides_since_ms and now_ms - seen.at_ms <= TOLD_MS_MAX
 

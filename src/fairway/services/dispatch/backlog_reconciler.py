@@ -52,5 +52,5 @@ class BacklogReconciler:
                 heads = await walk.next_page(connection)
             if not self._dispatcher.is_open(shard):
                 return
-            self._windows.swept(heads)
+            self._windows.swept(heads, shard)
             await pause(PAGE_REST_SECONDS)

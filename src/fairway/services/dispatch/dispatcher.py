@@ -21,7 +21,7 @@ from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
-from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import PoolTable
@@ -84,7 +84,7 @@ class Dispatcher:
         self.shards = OwnedShards(settings.tenant_shards)
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
-        self.backlog = Backlog(settings.limits, self.shares.is_crowded)
+        self.backlog = Backlog(settings.limits, self.shares.is_crowded, self.shards.tenants)
         self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
         self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
         memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
@@ -118,6 +118,10 @@ class Dispatcher:
     def restored_term_of(self, shard: ShardId) -> Term | None:
         """As `term_of`, once all written leases of the shard are known here."""
         return self.shards.restored_term(shard)
+
+    def homes(self) -> TenantShards:
+        """Where tenants are, and their jobs."""
+        return self.shards.tenants
 
     def terms(self) -> Mapping[ShardId, Term]:
         """By shard, as they are at any time; nobody changes them by this."""
@@ -225,7 +229,7 @@ class Dispatcher:
     def promoted(self, shard: ShardId, jobs: Sequence[QueuedJob], look: int) -> None:
         """Jobs of one shard came due; a read may have brought some of them already."""
         if self.shards.has_windows(shard):
-            alive = self.tombstones.without_dead(jobs)
+            alive = self.tombstones.without_dead(self.shards.at_home(shard, jobs))
             now_us = self._clock.now_us()
             self._granting.wake(self.backlog.promoted(alive, self.leases, look, now_us))
 
@@ -233,7 +237,7 @@ class Dispatcher:
         """Another server wrote jobs, here the oldest of each stream; they are read from there."""
         self._hinted_us = self._clock.now_us()
         if self.shards.has_windows(shard):
-            for key, first in firsts.items():
+            for key, first in self.shards.heads_in(shard, firsts):
                 self.backlog.hinted(key, first)
             self._ports.want_reads()
 
@@ -298,11 +302,6 @@ class Dispatcher:
     def is_underway(self, job: str) -> bool:
         """Whether it runs, or its end is on its way to disk: the row may show it as waiting."""
         return job in self.leases or job in self.backlog.underway.unrecorded_ids
-
-    def may_judge(self, job: str) -> bool:
-        """False while its end is on its way to disk, and in shards that are not (yet) known."""
-        is_known = self.shards.restored_term(shard_of(job)) is not None
-        return is_known and job not in self.backlog.underway.unrecorded_ids
 
     def is_real(self, job: str, epoch: Epoch, token: str) -> bool:
         """Whether a server of this cluster granted such a lease."""
@@ -538,7 +537,8 @@ class Dispatcher:
 
     def set_entitlement(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too; and where it is at home."""
-        self.shards.tenants.learn(tenant.id, tenant.shard)
+        if self.shards.learn(tenant):
+            self.backlog.forget_tenant(tenant.id)  # what waits is found where it is now
         self.shares.set_entitlement(tenant, self._clock.now_us())
         for pool in self.pools.by_number:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
-from fairway.core.ids import SHARD_DIGITS, Epoch, PoolId, TenantId, TypeId, shard_of
+from fairway.core.ids import SHARD_DIGITS, Epoch, PoolId, ShardId, TenantId, TypeId, shard_of
 from fairway.core.insight.buckets import sample_step
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.pools import Pool, PoolTable
@@ -191,15 +191,19 @@ class Granting:
     ) -> None:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
         new, terms, leases, token_of = [], self._shards.terms, self._leases, self._tokens.make
-        first_epochs: dict[str, Epoch] = {}  # of jobs that never ran, by the digits of their shard
+        first_epochs: dict[str | ShardId, Epoch] = {}  # of jobs that never ran, by their shard
+        homes = self._shards.tenants
+        elsewhere = homes.elsewhere if homes.any_moved else None
         for job, running in granted:
             job_id = job.id
-            epoch = first_epochs.get(job_id[SHARD_DIGITS])
+            home = None if elsewhere is None else elsewhere(job.tenant, job_id)
+            shard = job_id[SHARD_DIGITS] if home is None else home
+            epoch = first_epochs.get(shard)
             if job.epoch or epoch is None:
-                epoch = next_epoch(job.epoch, terms[shard_of(job_id)])
+                epoch = next_epoch(job.epoch, terms[shard_of(job_id) if home is None else home])
                 if not job.epoch:
-                    first_epochs[job_id[SHARD_DIGITS]] = epoch
-            lease = Lease(job, epoch, token_of(job_id, epoch), session, now_us, running)
+                    first_epochs[shard] = epoch
+            lease = Lease(job, epoch, token_of(job_id, epoch), session, now_us, running, home=home)
             leases[job_id] = session.leases[job_id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)

@@ -127,7 +127,7 @@ class LeaseTable(dict[str, Lease]):
     def end(self, leases: list[Lease], now_us: int) -> None:
         """Runs are over; until their ends are on disk the store shows the jobs as they were."""
         self.release(leases, now_us)
-        self._backlog.underway.unrecorded_ids.update([lease.job.id for lease in leases])
+        self._backlog.underway.ran([lease.job for lease in leases])
 
     def release(self, leases: Iterable[Lease], now_us: int) -> None:
         shares, backlog, own = self._shares, self._backlog, self._held.own

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fairway.core.backlog.start_rates import pack_rates, unpack_rates
-from fairway.core.ids import FIRST_TERM, PoolId, ShardId, TenantId, Term, shard_of
+from fairway.core.ids import FIRST_TERM, PoolId, ShardId, TenantId, Term
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
 from fairway.services.sessions.sessions import Lease
@@ -52,7 +52,7 @@ class LettingGo:
         Of one that was not opened yet nobody knows: unless it was handed over like that.
         """
         unsure = {lease.shard for lease in self._leases.values() if not lease.written}
-        unsure |= {shard_of(job_id) for job_id in self._backlog.underway.unrecorded_ids}
+        unsure |= self._backlog.underway.unrecorded_shards()
         known = self._shards.open | set(handed_over)
         return (known & self._shards.terms.keys()) - unsure
 
@@ -78,6 +78,15 @@ class LettingGo:
         if not is_ours:
             self._shards.unanswered.add(shard)
         return is_ours
+
+    def may_judge(self, tenant: TenantId, job: str) -> bool:
+        """False while its end is on its way to disk, and in shards that are not (yet) known."""
+        is_known = self._shards.restored_term(self._shards.tenants.of_job(tenant, job)) is not None
+        return is_known and job not in self._backlog.underway.unrecorded_ids
+
+    def unrecorded(self) -> set[str]:
+        """Jobs whose ends are on their way to disk."""
+        return self._backlog.underway.unrecorded_ids
 
     def forget_starts(self, shard: ShardId, term: Term) -> None:
         """A shard came to us: whoever owned it before may have let jobs of any key start."""

@@ -9,12 +9,14 @@ workers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from fairway.core.ids import ShardId, TenantId, Term, shard_of
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.tenant import Tenant
 
 
 class OwnedShards:
@@ -35,6 +37,11 @@ class OwnedShards:
         self._trust_of_new_us = 0  # of shards that are claimed from now on
         self.trusted_until_us = 0  # until here each of them may be granted from,
         self.last_trusted_until_us = 0  # and until here some; afterwards another may own them all
+
+    def learn(self, tenant: Tenant) -> bool:
+        """Where it is; answers whether that is elsewhere than before."""
+        is_moving = tenant.moving_to is not None
+        return self.tenants.learn(tenant.id, tenant.shard, tenant.moved_from, is_moving=is_moving)
 
     def claim(self, shard: ShardId, term: Term, *, is_whole: bool = False) -> bool:
         """Ours from now on; its leases must be found before anybody is judged.
@@ -88,7 +95,21 @@ class OwnedShards:
         """Of the jobs of these shards, those that are given out from windows."""
         if all(map(self.has_windows, shards)):
             return jobs
-        return [job for job in jobs if self.has_windows(shard_of(job.id))]
+        shard_of = self.tenants.of_job
+        return [job for job in jobs if self.has_windows(shard_of(job.tenant, job.id))]
+
+    def at_home(self, shard: ShardId, jobs: Sequence[QueuedJob]) -> Sequence[QueuedJob]:
+        """Without those that came too late to where their tenant was: they are brought to it."""
+        if not self.tenants.any_moved:
+            return jobs
+        return [job for job in jobs if self.tenants.of_job(job.tenant, job.id) == shard]
+
+    def heads_in(
+        self, shard: ShardId, firsts: Mapping[StreamKey, str]
+    ) -> Iterator[tuple[StreamKey, str]]:
+        """Of streams and their oldest jobs, those that are there: who told may know of no move."""
+        of_job = self.tenants.of_job
+        return (one for one in firsts.items() if of_job(one[0].tenant, one[1]) == shard)
 
     def close(self, *shards: ShardId) -> None:
         for shard in shards:

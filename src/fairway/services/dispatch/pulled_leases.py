@@ -114,7 +114,8 @@ class PulledLeases:
         """To be written; nobody hears of it before that."""
         epoch = next_epoch(job.epoch, term)
         token = self._tokens.make(job.id, epoch)
-        return Lease(job, epoch, token, session, self._clock.now_us(), written=True)
+        home = self._shards.tenants.elsewhere(job.tenant, job.id)
+        return Lease(job, epoch, token, session, self._clock.now_us(), written=True, home=home)
 
     def granted(self, leases: list[Lease], pool: PoolId, term: Term) -> list[Lease]:
         """They are on disk: those that stand go out. Answers those whose worker left meanwhile.

@@ -6,7 +6,6 @@ A part of the dispatcher; no I/O: rows are read by those who ask.
 from __future__ import annotations
 
 from fairway.core.backlog.streams import key_of
-from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import may_adopt
 from fairway.core.run.lease_token import LeaseTokens
@@ -28,7 +27,7 @@ class RestoredLeases:
 
         Its token proves the grant: what nobody was given, nobody can have run.
         """
-        term = self._shards.terms.get(shard_of(job.id))
+        term = self._shards.terms.get(self._shards.tenants.of_job(job.tenant, job.id))
         if not session.may_run(job.tenant) or term is None or job.id in self._leases:
             return False
         if not may_adopt(job.epoch, holding.epoch, term):
@@ -37,7 +36,9 @@ class RestoredLeases:
             return False
         self._backlog.remove(job.id, key_of(job))  # perhaps read as waiting before this was said
         now_us = self._clock.now_us()
-        self._leases.restore(Lease(job, holding.epoch, holding.token, session, now_us), now_us)
+        home = self._shards.tenants.elsewhere(job.tenant, job.id)
+        lease = Lease(job, holding.epoch, holding.token, session, now_us, home=home)
+        self._leases.restore(lease, now_us)
         return True
 
     def written(
@@ -45,7 +46,8 @@ class RestoredLeases:
     ) -> Lease:
         """A lease that the store has and this memory lacks: it stands."""
         now_us = self._clock.now_us()
-        lease = Lease(job, job.epoch, token, session, now_us - round(running_seconds * 1e6))
-        lease.written = True
+        granted_us = now_us - round(running_seconds * 1e6)
+        home = self._shards.tenants.elsewhere(job.tenant, job.id)
+        lease = Lease(job, job.epoch, token, session, granted_us, written=True, home=home)
         self._leases.restore(lease, now_us)
         return lease

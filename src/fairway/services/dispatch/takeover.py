@@ -212,7 +212,7 @@ class TakeOver:
                 heads = await walk.next_page(connection)
             if self._dispatcher.term_of(shard) != term:
                 return  # what another owns is not ours to offer
-            self._dispatcher.windows().noticed(heads)
+            self._dispatcher.windows().noticed(heads, shard)
             await pause(0)
         self._moves.note(DISCOVERED, (shard,))
 

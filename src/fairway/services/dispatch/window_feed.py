@@ -12,7 +12,7 @@ from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.reading import Budget, Found
 from fairway.core.backlog.streams import Stream, StreamKey
-from fairway.core.ids import PoolId, TenantId, TypeId
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
@@ -87,18 +87,20 @@ class WindowFeed:
 
     # -- what the store has -----------------------------------------------------------------------
 
-    def noticed(self, heads: Mapping[StreamKey, str]) -> None:
-        """Streams with work in the store, each with its oldest job; nobody here knew of them."""
+    def noticed(self, heads: Mapping[StreamKey, str], shard: ShardId | None = None) -> None:
+        """Streams with work in the store, each with its oldest job; nobody here knew of them.
+
+        `shard` is the one in which they were found."""
         for key, first in heads.items():
-            self._backlog.noticed(key, first)
+            self._backlog.noticed(key, first, shard)
         self._want_reads()
 
-    def swept(self, heads: Mapping[StreamKey, str]) -> None:
+    def swept(self, heads: Mapping[StreamKey, str], shard: ShardId | None = None) -> None:
         """As `noticed`, of streams that may be known well."""
         backlog, leases = self._backlog, self._leases
         for key, first in heads.items():
             if first not in leases and not backlog.knows(key, first):
-                backlog.noticed(key, first)
+                backlog.noticed(key, first, shard)
         self._want_reads()
 
     def counted(self, depths: dict[tuple[TenantId, PoolId], int]) -> None:

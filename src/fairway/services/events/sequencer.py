@@ -110,7 +110,9 @@ class Sequencer:
         after = self._after.pop(shard, BEFORE_ALL)
         async with self._database.hot() as connection:
             found = await inbox.tenants_with_news(connection, shard, after, TENANTS_PER_ROUND)
-        tenants = [one for one in found if not self._aside.holds(one, now_us)]
+        # What came too late to where a tenant was is brought along, and has its position there.
+        here = [one for one in found if self._tenant_shards.of(one) == shard]
+        tenants = [one for one in here if not self._aside.holds(one, now_us)]
         if len(found) == TENANTS_PER_ROUND:
             self._after[shard] = found[-1]
         is_more = bool(tenants) and await self._move_all(shard, term, tenants, now_us)

@@ -74,7 +74,7 @@ class AlarmFactsReader:
         facts = AlarmFacts(
             **({} if seen is None else self._seen(seen)),
             **({} if told is None else told),
-            shards_total=self._insight.shard_count,
+            shards_total=self._insight.shards_to_be_owned,
             disk=disk,
             at_maximum=self._autoscaling.at_maximum(),
         )
@@ -137,7 +137,7 @@ class AlarmFactsReader:
     def _tell(self, facts: AlarmFacts) -> None:
         """As metrics, for those who watch from outside."""
         metrics = self._metrics
-        metrics.shards_total.set(self._insight.shard_count)
+        metrics.shards_total.set(self._insight.shards_to_be_owned)
         for pool in facts.pools or ():
             metrics.pool_slo.labels(pool.name).set(pool.slo_seconds)
         if facts.disk is not None:

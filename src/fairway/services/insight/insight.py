@@ -56,7 +56,11 @@ class Insight:
         return self._tenant_shards.count
 
     def health(self, seen: ServerSight) -> Health:
-        return health_of(seen, self.shard_count)
+        return health_of(seen, self._tenant_shards.to_be_owned)
+
+    @property
+    def shards_to_be_owned(self) -> int:
+        return self._tenant_shards.to_be_owned
 
     def steps(self) -> dict[str, Step]:
         own = {"insight": self.board.run_once, "minutes": self.minutes.run_once}

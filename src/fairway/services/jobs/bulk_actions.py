@@ -114,6 +114,7 @@ class BulkActions:
             self._database.quick(tenant) as connection,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(tenant, shard)
             if await store.count_running(connection, shard, tenant) >= RUNNING_MAX:
                 raise Conflict(
                     f"{RUNNING_MAX} bulk actions run already: wait for one, or abort one."
@@ -142,6 +143,7 @@ class BulkActions:
             self._database.quick(tenant) as connection,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(tenant, shard)
             was_running = await store.abort(connection, shard, tenant, action)
             if was_running:
                 sides = {"state": "running"}, {"state": "aborted"}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.flows import NEVER
-from fairway.core.ids import JobId, ShardId, TenantId, Term, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish, timing_of
 from fairway.core.unix_time import from_unix_ms
@@ -104,7 +104,7 @@ class Control:
         raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
 
     async def _move(self, tenant: TenantId, job: JobId, wish: Wish) -> bool:
-        shard = shard_of(job)
+        shard = self._dispatcher.homes().of_job(tenant, job)
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = from_unix_ms(timing.due_ms)
         async with told_if_away, self._turns.change(tenant) as connection:
@@ -119,7 +119,7 @@ class Control:
         return term
 
     async def _cancel_waiting(self, tenant: TenantId, job: JobId, sight: JobSight) -> bool:
-        shard, record = shard_of(job), sight.record
+        shard, record = self._dispatcher.homes().of_job(tenant, job), sight.record
         term = self._term(shard)
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         page = [history.LiveJob(job, key)]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.failure.dead_letter import DeadFilter, DeathCause
-from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.run_note import RunNote, note_text
@@ -78,7 +78,7 @@ class DeadLetters:
         self, tenant: TenantId, ids: Sequence[JobId], payload: bytes | None = None
     ) -> int:
         """Those that are dead letters, of a page of jobs of one shard; answers how many were."""
-        shard, term = shard_of(ids[0]), self._term(ids[0])
+        shard, term = self._shard(tenant), self._term(tenant)
         wanted = Replay(tenant, ids, payload, self.replay_note())
         self._dispatcher.inserting(ids)
         try:
@@ -113,8 +113,8 @@ class DeadLetters:
 
     async def discard_one(self, tenant: TenantId, job: JobId) -> None:
         async with told_if_away, self._database.quick(tenant) as connection:
-            term = self._term(job)
-            found = await store.discard(connection, shard_of(job), term, tenant, [job])
+            term = self._term(tenant)
+            found = await store.discard(connection, self._shard(tenant), term, tenant, [job])
         if not found:
             raise _no_letter(job)
 
@@ -122,8 +122,8 @@ class DeadLetters:
         """What a job's history says of a replay."""
         return note_text(RunNote(0, 0, "replayed", self._store_clock.now()))
 
-    def _term(self, job: JobId) -> Term:
-        term = self._dispatcher.term_of(shard_of(job))
+    def _term(self, tenant: TenantId) -> Term:
+        term = self._dispatcher.term_of(self._shard(tenant))
         if term is None:
             raise Unavailable(code="NOT_OWNER")
         return term

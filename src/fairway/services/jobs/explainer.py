@@ -9,7 +9,7 @@ from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.fair_share.history import Recent
 from fairway.core.fair_share.standings import ShareStanding
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, TenantId
 from fairway.core.lifecycle import State
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
@@ -95,7 +95,8 @@ class Explainer:
 
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
         async with told_if_away, self._database.quick(key.tenant) as connection:
-            ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+            shard = self._dispatcher.homes().of_job(key.tenant, job)
+            ahead = await store.jobs_ahead(connection, shard, key, job, AHEAD_MAX)
         return ahead if ahead >= AHEAD_MAX else max(ahead - self._started(key, job), 0)
 
     def _started(self, key: StreamKey, job: JobId) -> int:

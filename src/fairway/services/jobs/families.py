@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict
-from fairway.core.ids import JobId, ShardId, TenantId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.job import JobRecord
 from fairway.core.lifecycle import LIVE, State
 from fairway.core.run.follow_up_ids import follow_up_ids
@@ -53,14 +53,17 @@ class Families:
         if not some:
             return ChildrenPage([], None)
         async with told_if_away, self._database.quick(tenant) as connection:
-            records = await history.list_children(connection, shard_of(job), tenant, some)
+            records = await history.list_children(
+                connection, self._job_lookup.shard_of(tenant), tenant, some
+            )
         last = records[-1].id if is_cut(records) else some[-1] if len(ids) > limit else None
-        return ChildrenPage(await self._job_lookup.with_runs(records), last)
+        return ChildrenPage(await self._job_lookup.with_runs(tenant, records), last)
 
     async def cancel(self, tenant: TenantId, job: JobId) -> JobSight:
         """Cancel a job, and whatever came of it: what waits at once, what runs is asked to stop."""
         sight = await self._cancel_first(tenant, job)
-        shard, ends_us = shard_of(job), self._store_clock.now_us() + FAMILY_SECONDS_MAX * 1e6
+        shard = self._job_lookup.shard_of(tenant)
+        ends_us = self._store_clock.now_us() + FAMILY_SECONDS_MAX * 1e6
         level, seen = [relative_of(sight.record)], 0
         while level:
             seen += sum(one.children or 0 for one in level)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import Epoch, JobId, ShardId, shard_of
+from fairway.core.ids import Epoch, JobId, ShardId
 from fairway.runtime.clock import Clock
 
 JOBS_MAX = 100  # in one question; each may bring its progress
@@ -50,9 +50,8 @@ class FarRuns:
         self._asking: dict[ShardId, asyncio.Task[None]] = {}
         self._rests_until_us: dict[ShardId, int] = {}
 
-    async def of(self, job: JobId) -> FarRun | None:
+    async def of(self, shard: ShardId, job: JobId) -> FarRun | None:
         """How it runs; None when it does not, or nobody can tell."""
-        shard = shard_of(job)
         if self._clock.now_us() < self._rests_until_us.get(shard, 0):
             return None
         answers = self._asked.setdefault(shard, {})
@@ -63,8 +62,9 @@ class FarRuns:
             self._asking[shard] = asyncio.create_task(self._ask_on(shard), name="far runs")
         return await asyncio.shield(answer)  # one who leaves takes it from nobody
 
-    async def of_each(self, jobs: list[JobId]) -> Runs:
-        found = zip(jobs, await asyncio.gather(*map(self.of, jobs)), strict=True)
+    async def of_each(self, shard: ShardId, jobs: list[JobId]) -> Runs:
+        asked = [self.of(shard, job) for job in jobs]
+        found = zip(jobs, await asyncio.gather(*asked), strict=True)
         return {job: run for job, run in found if run is not None}
 
     async def _ask_on(self, shard: ShardId) -> None:

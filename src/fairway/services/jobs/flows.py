@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import NotFound
 from fairway.core.flows import Kind, member_ids, members_before
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, TenantId
 from fairway.core.lifecycle import LIVE, State
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.services.jobs.control import Control
@@ -68,7 +68,7 @@ class Flows:
 
     async def look(self, tenant: TenantId, flow: JobId) -> FlowRecord:
         async with told_if_away, self._database.quick(tenant) as connection:
-            found = await store.read(connection, shard_of(flow), tenant, flow)
+            found = await store.read(connection, self._tenant_shards.of(tenant), tenant, flow)
         if found is None or found.kind == Kind.LINK:
             raise NotFound(f"There is no flow {flow}.")
         return found
@@ -101,14 +101,15 @@ class Flows:
         if not some:
             return ChildrenPage([], None)
         async with told_if_away, self._database.quick(tenant) as connection:
-            records = await history.list_children(connection, shard_of(flow), tenant, some)
+            shard = self._tenant_shards.of(tenant)
+            records = await history.list_children(connection, shard, tenant, some)
         last = records[-1].id if is_cut(records) else some[0] if first else None
-        return ChildrenPage(await self._job_lookup.with_runs(records), last)
+        return ChildrenPage(await self._job_lookup.with_runs(tenant, records), last)
 
     async def cancel(self, tenant: TenantId, flow: JobId) -> FlowRecord:
         """What waits is cancelled, what runs is asked to stop; who waits for the flow goes first,
         so that nothing starts because the rest has ended."""
-        found, shard = await self.look(tenant, flow), shard_of(flow)
+        found, shard = await self.look(tenant, flow), self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
             await store.close(connection, shard, tenant, flow)
         for page in _pages(found):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.log_chunk import FoundChunk, LogPlace
 from fairway.runtime.loops import wait
 from fairway.services.jobs.watchers import Watchers
@@ -14,15 +15,16 @@ CHUNKS_AT_ONCE = 64
 
 
 class JobLogs:
-    def __init__(self, database: Database, watchers: Watchers) -> None:
+    def __init__(self, database: Database, watchers: Watchers, tenant_shards: TenantShards) -> None:
         self._database = database
+        self._tenant_shards = tenant_shards
         self._watchers = watchers
 
     async def chunks(
         self, tenant: TenantId, job: JobId, after: LogPlace, attempt: int | None
     ) -> list[FoundChunk]:
         """The next chunks; fewer than `CHUNKS_AT_ONCE` are all that there are by now."""
-        whose = (shard_of(job), tenant, job)
+        whose = (self._tenant_shards.of(tenant), tenant, job)
         async with told_if_away, self._database.quick(tenant) as connection:
             return await list_lines(connection, whose, after, attempt, CHUNKS_AT_ONCE)
 

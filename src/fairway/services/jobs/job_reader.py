@@ -14,8 +14,9 @@ from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import JobId, PoolId, ShardId, TenantId, shard_of
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId
 from fairway.core.job import JobRecord
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import Pool
 from fairway.services.group_waiters import GroupWaiters
 from fairway.services.transient_errors import again
@@ -37,8 +38,14 @@ Answer: TypeAlias = "asyncio.Future[StoredJob | None]"
 
 
 class JobReader:
-    def __init__(self, database: Database, pool_of: Callable[[PoolId], Pool]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        pool_of: Callable[[PoolId], Pool],
+        tenant_shards: TenantShards | None = None,
+    ) -> None:
         self._database = database
+        self._tenant_shards = tenant_shards or TenantShards(1)
         self._pool_of = pool_of  # a pool by its number, as it is now
         # by tenant; whose turn is next is first
         self._asked: dict[TenantId, dict[JobId, Answer]] = {}
@@ -78,11 +85,11 @@ class JobReader:
                 self._asked[tenant] = mine  # behind the others
             if len(chosen) == READS_MAX:
                 break
-        return {key: chosen[key] for key in sorted(chosen, key=_shard)}
+        return {key: chosen[key] for key in sorted(chosen, key=self._shard)}
 
     async def _answer(self, group: dict[Key, Answer], seconds: float) -> None:
         async with self._database.hot(seconds) as connection:
-            for shard, keys in groupby(group, key=_shard):
+            for shard, keys in groupby(group, key=self._shard):
                 wanted = list(keys)
                 records = await history.read_jobs(connection, shard, wanted)
                 resumable = [key for key, record in records.items() if self._may_resume(record)]
@@ -93,12 +100,11 @@ class JobReader:
                         found = StoredJob(record, saved.get(key)) if record else None
                         group[key].set_result(found)
 
+    def _shard(self, key: Key) -> ShardId:
+        return self._tenant_shards.of_job(*key)
+
     def _may_resume(self, record: JobRecord) -> bool:
         return self._pool_of(record.pool).checkpoint != "none"
-
-
-def _shard(key: Key) -> ShardId:
-    return shard_of(key[1])
 
 
 def _fail(group: dict[Key, Answer], error: Exception) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.ownership.tenant_shards import TenantShards
@@ -62,7 +62,9 @@ class JobLookup:
     ) -> None:
         self._database = database
         self._far_runs = far_runs
-        self._reader = JobReader(database, lambda number: dispatcher.pools.by_number[number])
+        self._reader = JobReader(
+            database, lambda number: dispatcher.pools.by_number[number], tenant_shards
+        )
         self._dispatcher = dispatcher
         self._store_clock = store_clock
         self._tenant_shards = tenant_shards
@@ -72,12 +74,22 @@ class JobLookup:
         if found is None:
             raise NotFound(f"There is no job {job}.")
         record = found.record
-        run = await self._far_runs.of(job) if self._is_far(record) else self.run_of(job)
+        run = await self._run(tenant, record)
         return _joined(record, run)._replace(checkpoint=found.checkpoint)
 
-    def _is_far(self, record: JobRecord) -> bool:
+    def shard_of(self, tenant: TenantId) -> ShardId:
+        """Where its jobs are."""
+        return self._tenant_shards.of(tenant)
+
+    async def _run(self, tenant: TenantId, record: JobRecord) -> FarRun | None:
+        shard = self._dispatcher.homes().of_job(tenant, record.id)
+        if self._is_far(shard, record):
+            return await self._far_runs.of(shard, record.id)
+        return self.run_of(record.id)
+
+    def _is_far(self, shard: ShardId, record: JobRecord) -> bool:
         """Whether it may run, and another server knows how."""
-        return record.state in _MAY_RUN and not self._dispatcher.owns(shard_of(record.id))
+        return record.state in _MAY_RUN and not self._dispatcher.owns(shard)
 
     def run_of(self, job: JobId) -> FarRun | None:
         """A run of a job that this server owns, as other servers hear of it."""
@@ -91,11 +103,13 @@ class JobLookup:
         shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
-        return await self.with_runs(records)
+        return await self.with_runs(tenant, records)
 
-    async def with_runs(self, records: Sequence[JobRecord]) -> list[JobSight]:
+    async def with_runs(self, tenant: TenantId, records: Sequence[JobRecord]) -> list[JobSight]:
         """With what their owners know beyond the store."""
-        far = await self._far_runs.of_each([one.id for one in records if self._is_far(one)])
+        shard = self._tenant_shards.of(tenant)
+        running = [one.id for one in records if self._is_far(shard, one)]
+        far = await self._far_runs.of_each(shard, running)
         return [_joined(one, far.get(one.id) or self.run_of(one.id)) for one in records]
 
     def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:

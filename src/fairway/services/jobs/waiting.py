@@ -6,7 +6,7 @@ store now and then, in one question for all of its waiters.
 
 from __future__ import annotations
 
-from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.ids import JobId, TenantId
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import wait
@@ -45,7 +45,7 @@ class JobWaits:
         far = [
             (tenant, job)
             for tenant, job in self._watchers.watched()
-            if not self._dispatcher.is_open(shard_of(job))
+            if not self._dispatcher.is_open(self._dispatcher.homes().of_job(tenant, job))
         ]
         self._watchers.notify(job for _, job in far)
         return FAR_POLL_SECONDS if far else 4 * FAR_POLL_SECONDS

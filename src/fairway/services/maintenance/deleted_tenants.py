@@ -81,8 +81,9 @@ class DeletedTenants:
         return BUSY_SECONDS if due else REST_SECONDS
 
     def _at_home(self, tenants: Iterable[TenantId]) -> list[TenantId]:
-        """Those whose jobs are in a shard that is open here."""
-        return [one for one in tenants if self._dispatcher.is_open(self._home(one))]
+        """Those whose jobs are in a shard that is open here, and stay there."""
+        is_moving, is_open = self._tenant_shards.is_moving, self._dispatcher.is_open
+        return [one for one in tenants if is_open(self._home(one)) and not is_moving(one)]
 
     def _home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.events.event import NewEvent
-from fairway.core.ids import Epoch, JobId, TenantId, shard_of
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
     ObjectScope,
@@ -22,6 +22,7 @@ from fairway.core.object_storage.object_names import (
     day_of,
     is_intact,
 )
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.lease import LeaseProof
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.disk_reserve import DiskReserve
@@ -52,8 +53,14 @@ class LoadedCheckpoint(NamedTuple):
 
 class Checkpoints:
     def __init__(
-        self, database: Database, objects: Objects, store_clock: StoreClock, room: DiskReserve
+        self,
+        database: Database,
+        objects: Objects,
+        store_clock: StoreClock,
+        room: DiskReserve,
+        tenant_shards: TenantShards,
     ) -> None:
+        self._tenant_shards = tenant_shards
         self._room = room
         self._database = database
         self._objects = objects
@@ -85,12 +92,12 @@ class Checkpoints:
     async def check_lease(self, proof: LeaseProof) -> None:
         """Raises Conflict when the lease is not in force now: nothing need be read or kept."""
         async with told_if_away, self._database.people() as connection:
-            is_in_force = await store.is_lease_in_force(connection, shard_of(proof.job), proof)
+            is_in_force = await store.is_lease_in_force(connection, self._shard(proof), proof)
         if not is_in_force:
             raise _lease_lost()
 
     async def _refer(self, proof: LeaseProof, number: int, facts: ObjectFacts) -> Saved | None:
-        shard = shard_of(proof.job)
+        shard = self._shard(proof)
         async with told_if_away, self._database.people() as connection, connection.transaction():
             saved_at = await store.save_checkpoint(connection, shard, proof, number, facts)
             if saved_at is None:
@@ -107,7 +114,7 @@ class Checkpoints:
         Nobody can save it from now on: who did held the job's row until it was on disk.
         """
         async with told_if_away, self._database.people() as connection:
-            shard = shard_of(proof.job)
+            shard = self._shard(proof)
             return await store.is_checkpoint_saved(connection, shard, proof, number, name)
 
     async def load(
@@ -148,9 +155,13 @@ class Checkpoints:
 
     async def _newest(self, tenant: TenantId, job: JobId, before_epoch: Epoch) -> list[Saved]:
         async with told_if_away, self._database.people() as connection:
+            shard = self._tenant_shards.of_job(tenant, job)
             return await store.newest_checkpoints(
-                connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT
+                connection, shard, tenant, job, before_epoch=before_epoch, limit=KEPT
             )
+
+    def _shard(self, proof: LeaseProof) -> ShardId:
+        return self._tenant_shards.of_job(proof.tenant, proof.job)
 
     async def _forget(self, names: list[str]) -> None:
         """Objects that nothing refers to. Left behind by a failure, the sweep finds them."""

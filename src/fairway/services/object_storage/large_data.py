@@ -37,7 +37,7 @@ class LargeData:
         storage = Storage.open(settings.storage_url, settings.data_dir / "objects", failures.note)
         self.binding = StorageBinding(database, storage, cluster, failures)
         self.objects = Objects(storage, self.binding.hold)
-        self.checkpoints = Checkpoints(database, self.objects, store_clock, room)
+        self.checkpoints = Checkpoints(database, self.objects, store_clock, room, tenant_shards)
         self.uploads = Uploads(self.objects, cluster, store_clock, UploadLimits.of(settings))
         self.payloads = LargePayloads(
             self.objects, tenant_shards, store_clock, job_ids, self.uploads, room

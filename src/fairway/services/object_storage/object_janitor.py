@@ -8,10 +8,11 @@ it cannot be told whose job is gone: then nothing of a job goes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import FIRST_SHARD, JobId, ShardId, TenantId, parse_job_id, shard_of
+from fairway.core.ids import FIRST_SHARD, ShardId, TenantId, parse_job_id
 from fairway.core.object_storage.object_names import day_of, owner_of
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -50,7 +51,8 @@ class Janitor:
         try:
             await self._objects.sweep_parts(self._store_clock.now() - PART_AGE_MAX)
             dropped = await self._drop_finished()
-            if self._dispatcher.is_open(FIRST_SHARD):
+            # While a tenant is moved, that a job is not found does not say that it is gone.
+            if self._dispatcher.is_open(FIRST_SHARD) and not self._dispatcher.homes().any_moving:
                 await self._sweep_old_days()
         except Unavailable as error:
             log.warning("object storage away, nothing removed", error=error.message)
@@ -95,9 +97,11 @@ class Janitor:
 
     async def _sweep(self, names: list[str]) -> bool:
         for start in range(0, len(names), OBJECTS_AT_ONCE):
+            if self._dispatcher.homes().any_moving:
+                return False
             part = names[start : start + OBJECTS_AT_ONCE]
             async with self._database.background() as connection:
-                litter = await _litter(connection, part)
+                litter = await _litter(connection, part, self._dispatcher.homes().of_job)
             if litter is None:
                 log.info("a partition is on its way out, litter stays until then")
                 return False
@@ -107,7 +111,9 @@ class Janitor:
         return True
 
 
-async def _litter(connection: Connection, names: list[str]) -> list[str] | None:
+async def _litter(
+    connection: Connection, names: list[str], shard_of: Callable[[TenantId, str], ShardId]
+) -> list[str] | None:
     """Those whose job is gone, or that no job took over; None when that cannot be told now."""
     jobs: dict[str, str] = {}
     wanted: dict[ShardId, list[tuple[TenantId, str]]] = {}
@@ -115,7 +121,7 @@ async def _litter(connection: Connection, names: list[str]) -> list[str] | None:
         tenant, owner = owner_of(name)
         if (job := parse_job_id(owner)) is not None:
             jobs[name] = job
-            wanted.setdefault(shard_of(JobId(job)), []).append((tenant, job))
+            wanted.setdefault(shard_of(tenant, job), []).append((tenant, job))
     found: set[str] = set()
     if wanted:
         async with connection.transaction():

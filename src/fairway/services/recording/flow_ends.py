@@ -67,7 +67,8 @@ class FlowEnds:
             if lost := await shard_terms.lost_of(connection, terms):
                 raise ShardsLost(lost)
             keys = [key for key in map(_key, done) if key[1] in missing]
-            in_flow = await flows.in_flows(connection, keys)
+            shard = next(iter(terms)) if len(terms) == 1 else None
+            in_flow = await flows.in_flows(connection, keys, shard)
             return LeftOut(missing - in_flow, in_flow)
 
         return write

@@ -102,7 +102,9 @@ class LeaseWriter:
         for group in self._groups(leases):
             shards, rows = [*map(_shard_of, group)], [*map(self._row, group)]
             decided: set[int] = set()
-            async for part in self._writer.write(self._write_rows, shards, rows, patient=True):
+            apart = [place for place, lease in enumerate(group) if lease.home is not None]
+            parts = self._writer.write(self._write_rows, shards, rows, patient=True, apart=apart)
+            async for part in parts:
                 if isinstance(part, RowRefused):
                     decided.add(part.number)
                     self._dispatcher.take_back(group[part.number], lease_refusal(part.error))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from fairway.core.ids import ShardId, shards_named
 from fairway.core.lifecycle import State
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.billing import is_attempt, is_billable
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.core.scheduling.timing import Timing, lateness_ms
@@ -15,6 +18,14 @@ from fairway.services.recording.parent_ends import row_of
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
+
+
+def shards_of(ends: Sequence[End], homes: TenantShards) -> tuple[list[ShardId], list[int]]:
+    """Of each; and the places of those that are not where their ids say."""
+    if not homes.any_moved:
+        return shards_named([end.lease.job.id for end in ends]), []
+    apart = [place for place, end in enumerate(ends) if end.lease.home is not None]
+    return [end.lease.shard for end in ends], apart
 
 
 def statement_for(end: End) -> EndStatement[Any]:

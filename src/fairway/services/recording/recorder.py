@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import PoolId, ShardId, shards_named
+from fairway.core.ids import PoolId, ShardId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -28,7 +28,7 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
 from fairway.services.recording.flow_lines import FlowLine, FlowLines, Member
-from fairway.services.recording.outcome_rows import row_for, settlement_of, statement_for
+from fairway.services.recording.outcome_rows import row_for, settlement_of, shards_of, statement_for
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
@@ -252,8 +252,9 @@ class Recorder:
             self._finish_uncounted(part.of(ends), part.of(rows), part.answer)
 
         write = self._flow_ends.uncounted(statement)
-        shards = shards_named([end.lease.job.id for end in ends])
-        await self._follow(self._writer.write(write, shards, rows), ends, finish)
+        shards, apart = shards_of(ends, self._dispatcher.homes())
+        parts = self._writer.write(write, shards, rows, apart=apart)
+        await self._follow(parts, ends, finish)
 
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""

@@ -102,14 +102,16 @@ class RowWriter:
         term: Term | None = None,
         *,
         patient: bool = False,
+        apart: Collection[int] = (),
     ) -> AsyncIterator[Part[Answer]]:
         """Each part as soon as it is written or refused; what is in none is not ours any more.
 
         `shards` are those of the rows, side by side. `term` is the one under which the rows, of one
         shard then, were taken, if they have waited since. With patience a row is refused only when
-        it was several times, and not while the store refuses all.
+        it was several times, and not while the store refuses all. Rows at the places `apart` are
+        not where their ids say: a statement takes those of one shard alone.
         """
-        batch = _Batch(shards, self._terms, term)
+        batch = _Batch(shards, self._terms, term, apart)
         tries, rounds = 0, 0
         while batch.is_left():
             if not batch.parts:
@@ -168,7 +170,11 @@ class _Batch:
     """What is still to be written of the rows of one call, by their places; shards may be lost."""
 
     def __init__(
-        self, shards: Sequence[ShardId], owned: Mapping[ShardId, Term], term: Term | None
+        self,
+        shards: Sequence[ShardId],
+        owned: Mapping[ShardId, Term],
+        term: Term | None,
+        apart: Collection[int] = (),
     ) -> None:
         self._shards = shards
         self._owned = owned
@@ -180,9 +186,11 @@ class _Batch:
         }
         self.parts = deque[Sequence[int]]([range(len(shards))])
         self.again = deque[Sequence[int]]()
-        self._is_by_shard = False  # each part is of one shard
+        self._is_by_shard = False  # each part has shards of its own
         if len(self.terms) < len(named):
             self._drop()
+        if apart and self.parts:
+            self._set_apart(set(apart))
 
     def is_left(self) -> bool:
         """Whether anything is to be written yet; what is another's by now is not."""
@@ -212,6 +220,13 @@ class _Batch:
         self.parts += by_shard.values() if is_new else [places]
         self._is_by_shard |= is_new
         return is_new
+
+    def _set_apart(self, apart: set[int]) -> None:
+        groups: dict[ShardId | None, list[int]] = {}
+        for place in self.parts.popleft():
+            groups.setdefault(self._shards[place] if place in apart else None, []).append(place)
+        self.parts += groups.values()
+        self._is_by_shard = True
 
     def _shards_in(self, places: Sequence[int]) -> set[ShardId]:
         return {self._shards[place] for place in places}

@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, ids_from
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.region_metrics import RegionMetrics
@@ -89,7 +89,9 @@ class HeldJobs:
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
         async with told_if_away, self._database.people() as connection:
-            found = await store.find(connection, shard_of(job), tenant, job)
+            found = await store.find(
+                connection, self._tenant_shards.of_job(tenant, job), tenant, job
+            )
         if found is None or (place := _place(found, job)) is None:
             return None
         if found.told is None:

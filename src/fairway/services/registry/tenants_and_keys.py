@@ -14,22 +14,17 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
-from fairway.core.errors import Forbidden, InvalidRequest, Unavailable
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
-from fairway.core.tenant import (
-    TENANT_SUSPENDED,
-    Tenant,
-    TenantFilter,
-    TenantSettings,
-    Tier,
-    suspended_sentence,
-)
+from fairway.core.tenant import Tenant, TenantFilter, TenantSettings, Tier
 from fairway.runtime.loops import Step
 from fairway.services.backpressure.key_guesses import Guesses, too_many
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.principal import KeyWish, Principal
+from fairway.services.registry.refusals import refuse_still
+from fairway.services.registry.tenant_moves import refuse_target
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Connection, Database
@@ -109,22 +104,23 @@ class Directory:
 
     async def _read_changes(self) -> None:
         async with self._database.background() as connection:
+            moves = self._database.fence.known
             now, since = await store.store_now(connection), self._changed_since
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
             revoked = set(await store.revoked_keys(connection, since))
             stopped = {tenant.id for tenant in changed if not tenant.is_active}
             owners = await keys_of(connection, stopped) if stopped else {}
+        if moves != self._database.fence.known:
+            return  # what was learnt meanwhile, over another connection, may be newer than this
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
-            self._learn_tenant(tenant)
+            self.learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)
         for key in keys:
             self._absent_keys.pop(key.id, None)
-        if stopped:
-            self._keys = {
-                text: one for text, one in self._keys.items() if one.holder not in stopped
-            }
+        if still := {tenant.id for tenant in changed if tenant.is_still}:
+            self._keys = {t: one for t, one in self._keys.items() if one.holder not in still}
         if revoked:
             await self._forget_keys(revoked)
         await self._on_states(changed, owners)
@@ -148,7 +144,15 @@ class Directory:
         self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
         await self._on_revoked(revoked)
 
-    def _learn_tenant(self, tenant: Tenant) -> None:
+    async def learn_moves(self, connection: Connection, known: int) -> int:
+        """Of all tenants that are on their way to another shard, or were in another before, if
+        more moves were asked for than are known; answers how many."""
+        if (asked := await store.moves_asked(connection)) > known:
+            for tenant in await store.moved_tenants(connection):
+                self.learn_tenant(tenant)
+        return asked
+
+    def learn_tenant(self, tenant: Tenant) -> None:
         if self.tenants.get(tenant.id) != tenant:
             self.tenants[tenant.id] = tenant
             self.tenant_ids[tenant.name] = tenant.id
@@ -263,7 +267,7 @@ class Directory:
         if stored.tenant is not None and (tenant is None or tenant.state == "deleted"):
             return None  # still unknown here: a key without a tenant would have all rights
         if tenant is not None:
-            _refuse_suspended(tenant)  # it is not remembered, so it is asked each time
+            refuse_still(tenant, stored.scope)  # it is not remembered, so it is asked each time
         return Principal.of(stored, tenant)
 
     # -- what operators do -------------------------------------------------------------------
@@ -278,13 +282,15 @@ class Directory:
         """A new tenant, in this shard or where its number leads; None: the name is taken."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await self._check_tier(connection, settings.tier)
+            if shard is not None:
+                await refuse_target(connection, shard)
             tenant = await store.add_tenant(connection, name, settings, shard)
             if tenant is not None:
                 placed = {} if shard is None else {"shard": shard}
                 act = Act("add_tenant", name, tenant.id, after=_own(settings) | placed)
                 await self.audit_log.add(connection, actor, act)
         if tenant is not None:
-            self._learn_tenant(tenant)
+            self.learn_tenant(tenant)
         return tenant
 
     async def list_tenants(
@@ -395,11 +401,6 @@ def _fields(settings: TenantSettings) -> dict[str, Any]:
 
 def _own(settings: TenantSettings) -> dict[str, Any]:
     return {name: value for name, value in _fields(settings).items() if value}
-
-
-def _refuse_suspended(tenant: Tenant) -> None:
-    if tenant.state == "suspended":
-        raise Forbidden(suspended_sentence(tenant.reason), code=TENANT_SUSPENDED)
 
 
 def _row(key: ApiKey, tenant: TenantId | None, wish: KeyWish) -> StoredKey:

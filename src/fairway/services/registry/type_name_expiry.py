@@ -163,6 +163,9 @@ class TypeNameExpiry:
     async def _look_at_tenants(self) -> bool:
         """Some parts of walks; answers whether there is more to do at once."""
         for _ in range(PARTS_PER_ROUND):
+            if self._tenant_shards.any_moving:  # that a name is not found says nothing then
+                self._walk = None
+                return False
             effort = Effort()
             if self._walk is None:
                 self._walk = await self._next_walk()

@@ -165,7 +165,9 @@ class Expirer:
 
             if late:
                 await each_apart(late, expire, self._set_aside)
-            left = [job for job in late if job.id not in expired]
+            # While a tenant is moved its flows are not found here.
+            is_moving = self._dispatcher.homes().is_moving
+            left = [job for job in late if job.id not in expired and not is_moving(job.key.tenant)]
             if left:
                 expired |= await self._expire_members(connection, shard, term, left)
         gone = [job for job in late if job.id in expired]
@@ -218,7 +220,7 @@ async def _members_by_tenant(
     connection: Connection, shard: ShardId, left: Sequence[store.LateJob]
 ) -> list[list[store.LateJob]]:
     """Of these, the ones that are in flows: each tenant's, nobody always last."""
-    members = await in_flows(connection, [(job.key.tenant, job.id) for job in left])
+    members = await in_flows(connection, [(job.key.tenant, job.id) for job in left], shard)
     found: dict[TenantId, list[store.LateJob]] = defaultdict(list)
     for job in left:
         if job.id in members:

@@ -143,6 +143,7 @@ class Schedules:
             self._database.quick(key.tenant) as connection,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(key.tenant, key.shard)
             others = await store.count_others(connection, key)
             if others >= self._limits.per_tenant_max:
                 raise LimitReached(
@@ -189,6 +190,7 @@ class Schedules:
             self._database.quick(key.tenant) as connection,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(key.tenant, key.shard)
             if not await store.pause_schedule(connection, key, paused, now, following):
                 raise _absent(key)
             sides = {"paused": schedule.spec.paused}, {"paused": paused}
@@ -213,6 +215,7 @@ class Schedules:
             self._database.quick(key.tenant) as connection,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(key.tenant, key.shard)
             known = await store.read_schedule(connection, key)
             if known is None or not await store.delete_schedule(connection, key):
                 raise _absent(key)
@@ -297,6 +300,7 @@ class Schedules:
             self._traces.sending() as begin,
             connection.transaction(),
         ):
+            self._tenant_shards.still_takes(key.tenant, key.shard)
             runs = [one.run for one in firings]
             claimed = await store.claim_runs(connection, key.shard, runs)
             jobs = [one.job for one in firings if one.job.id in claimed]

@@ -47,10 +47,11 @@ class Lease(Struct, eq=False, gc=False):
     reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
     progress: bytes | None = None
     moved_to: PoolId | None = None  # the pool whose slot it counts for, once it outlasted its own
+    home: ShardId | None = None  # of a tenant that was moved; None: where the job's id says
 
     @property
     def shard(self) -> ShardId:
-        return shard_of(self.job.id)
+        return shard_of(self.job.id) if self.home is None else self.home
 
     def is_of(self, session: Session, epoch: Epoch) -> bool:
         """Whether this run was given to that worker."""

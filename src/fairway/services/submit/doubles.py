@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from fairway.core.errors import FairwayError
-from fairway.core.ids import JobId, ShardId, TenantId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unique import Lost
 from fairway.services.submit.submission_group import (
     Submission,
@@ -30,7 +31,9 @@ class Double(NamedTuple):
     verdicts: list[Verdict]
 
 
-async def find_doubles(connection: Connection, group: list[Submission]) -> list[Double]:
+async def find_doubles(
+    connection: Connection, group: list[Submission], homes: TenantShards
+) -> list[Double]:
     """Those of the group that are there. Keys find their own: only jobs without one collide.
 
     Beside such jobs others may have keys: those are answered by what is there, too.
@@ -38,7 +41,8 @@ async def find_doubles(connection: Connection, group: list[Submission]) -> list[
     plain = [one for one in group if not is_all_keyed([one])]
     keys: dict[ShardId, list[tuple[TenantId, JobId]]] = {}
     for job in (job for one in plain for job in one.jobs):
-        keys.setdefault(shard_of(job.id), []).append((job.tenant, job.id))
+        shard = homes.of_job(job.tenant, job.id)
+        keys.setdefault(shard, []).append((job.tenant, job.id))
     there = set[str]()
     for shard, wanted in keys.items():
         there.update(await history.read_states(connection, shard, wanted))

@@ -123,10 +123,11 @@ class FlowIntake:
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
         types = await self._directory.names.know(tenant.id, names)
-        shard = self._tenant_shards.of(tenant.id)
+        shard = self._tenant_shards.taking(tenant.id)
         ids = self._submissions.ids.make(shard, len(wanted.jobs) + 3 if wanted.arguments else 3)
         plan = plan_of(tenant.id, wanted, types, ids)
         async with told_if_away, self._turn(tenant.id) as connection:
+            self._tenant_shards.still_takes(tenant.id, shard)
             holder = await _claimed(connection, shard, tenant.id, plan.id, key)
             if holder is not None:
                 return await _made_before(connection, shard, tenant.id, holder, len(wanted.jobs))
@@ -164,10 +165,11 @@ class FlowIntake:
         page = page._replace(jobs=heard_of(tenant, page.jobs))
         names = [new.type for new in page.jobs]
         types = await self._directory.names.know(tenant.id, names) if names else {}
-        shard, effects = self._tenant_shards.of(tenant.id), FlowEffects()
+        shard, effects = self._tenant_shards.taking(tenant.id), FlowEffects()
         ids = member_ids(flow, len(page.jobs), page.start)
         jobs = [queued(tenant.id, id_, new, types) for id_, new in zip(ids, page.jobs, strict=True)]
         async with told_if_away, self._turn(tenant.id) as connection:
+            self._tenant_shards.still_takes(tenant.id, shard)
             await lock_tenant(connection, shard, tenant.id)
             size = await store.lock(connection, shard, tenant.id, flow)
             if is_there(size, flow, page):

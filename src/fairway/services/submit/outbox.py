@@ -111,7 +111,7 @@ class Outbox:
         for number in found:
             tenant = self._directory.tenants.get(number)
             # None: another server made it a moment ago. What a suspended one committed waits.
-            if tenant and tenant.is_active and not self._aside.holds(number, now_us):
+            if tenant and not tenant.is_still and not self._aside.holds(number, now_us):
                 rests.append(await self._turn(read, Turn(shard, term, tenant), now_us))
         await self._watch.look(shard, found, now_us)
         if len(found) == TENANTS_PER_ROUND:

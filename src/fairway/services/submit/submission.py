@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_of
+from fairway.core.ids import NO_EPOCH, JobId, ShardId
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.scheduling.timing import timing_of
@@ -30,6 +30,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.doubles import find_doubles, jobs_there, written_before
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.out_of_place import OutOfPlace, be_in_place
 from fairway.services.submit.submission_group import (
     SIZES,
     NewJob,
@@ -38,10 +39,10 @@ from fairway.services.submit.submission_group import (
     WholeKey,
     Written,
     apart,
+    are_few_keyed,
     claims_of,
     dedup_claims,
     has_events,
-    is_all_keyed,
     is_traced,
     jobs_in,
     jobs_to_write,
@@ -149,7 +150,7 @@ class Submissions:
                 has_traces = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
-        shard = self._tenant_shards.of(tenant.id)
+        shard = self._tenant_shards.taking(tenant.id)
         ids = ids or self.ids.make(shard, len(wanted))
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
@@ -176,7 +177,8 @@ class Submissions:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
             one = self._special(one, wanted, tenant)
-        alone = shard if one.unique else None
+        is_apart = self._tenant_shards.any_elsewhere(tenant.id, ids)
+        alone = shard if one.unique or is_apart else None
         together = self._database.together(shard)
         self._group(alone, together, is_heavy(len(jobs), one.payload_bytes)).add(one)
         self._waiters.add(verdicts)
@@ -241,7 +243,7 @@ class Submissions:
         group = [one for one in group if not one.verdicts.done() or one.verdicts.cancelled()]
         if not group:
             return
-        shards = shards_of(group)
+        shards = shards_of(group, self._tenant_shards)
         if shard is None and len(shards) == 1:
             (shard,) = shards
         ids = [job.id for item in group for job in item.jobs]
@@ -252,6 +254,8 @@ class Submissions:
             )
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
+        except OutOfPlace as error:
+            await self._flush(shard, error.others_of(group))
         except Unavailable as error:  # nothing was kept
             self._fail(group, error, None)
         except (*ID_TAKEN, store.NotAllWritten) as error:
@@ -270,7 +274,7 @@ class Submissions:
         """Some are there: another server wrote them, or the store took them and not the others."""
         try:
             async with self._database.hot() as connection:
-                doubles = await find_doubles(connection, group)
+                doubles = await find_doubles(connection, group, self._tenant_shards)
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
             return
@@ -291,6 +295,7 @@ class Submissions:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
+            be_in_place(group, shard, self._tenant_shards)
             scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
             is_unique = any(item.unique for item in group)
             if not (claims or is_unique):
@@ -304,7 +309,7 @@ class Submissions:
                 async with connection.transaction():
                     written = await self._unique.write(connection, shard, group, claims)
                 taken = written.holders
-            elif is_plain and is_all_keyed(group) and _jobs_of(group) <= store.FEW_KEYED_JOBS:
+            elif is_plain and are_few_keyed(group, store.FEW_KEYED_JOBS):
                 taken = await store.claim_and_insert(
                     connection, shard, [*claims.values()], [*with_claims(group)], traced=with_traces
                 )
@@ -354,20 +359,20 @@ class Submissions:
         self._metrics.activity.accepted(fresh)
         if scheduled := scheduled_in(group):
             fresh = [job for job in fresh if job.id not in scheduled]
-            for shard in shards_of([item for item in group if item.scheduled]):
+            for shard in shards_of([item for item in group if item.scheduled], self._tenant_shards):
                 self.wrote_for_later(shard)
         foreign = {shard for shard in shards if not self._dispatcher.owns(shard)}
         if foreign:
-            fresh, others = apart(fresh, foreign)
+            fresh, others = apart(fresh, foreign, self._tenant_shards)
             for shard, jobs in others.items():
                 self._hints.add(shard, oldest_by_stream(jobs))
         self._dispatcher.arrived(shards - foreign, fresh)
-        for shard in shards_of([item for item in group if has_events([item])]):
+        for shard in shards_of([item for item in group if has_events([item])], self._tenant_shards):
             self._on_events(shard)
 
     def _announce_read(self, one: Submission) -> None:
         """They may run, or have ended: the owner reads those that wait from the store."""
-        firsts, shard = oldest_by_stream(one.jobs), shard_of(one.jobs[0].id)
+        firsts, (shard,) = oldest_by_stream(one.jobs), shards_of([one], self._tenant_shards)
         if self._dispatcher.owns(shard):
             self._dispatcher.hinted(shard, firsts)
         else:
@@ -393,7 +398,3 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
-
-
-def _jobs_of(group: list[Submission]) -> int:
-    return sum(len(one.jobs) for one in group)

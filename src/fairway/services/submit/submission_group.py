@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
-from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_of
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from
 from fairway.core.job import JobMarks, QueuedJob, with_events
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
 from fairway.core.unique import Lost, UniqueClaim, UniqueWish, Why
@@ -135,19 +136,19 @@ def oldest_by_stream(jobs: list[QueuedJob]) -> dict[StreamKey, str]:
     return firsts
 
 
-def shards_of(group: list[Submission]) -> set[ShardId]:
+def shards_of(group: list[Submission], homes: TenantShards) -> set[ShardId]:
     """Of these submissions: each is of one tenant, so of one shard."""
-    return {shard_of(item.jobs[0].id) for item in group}
+    return {homes.of_job(item.jobs[0].tenant, item.jobs[0].id) for item in group}
 
 
 def apart(
-    jobs: list[QueuedJob], foreign: Container[ShardId]
+    jobs: list[QueuedJob], foreign: Container[ShardId], homes: TenantShards
 ) -> tuple[list[QueuedJob], dict[ShardId, list[QueuedJob]]]:
     """Those of our own shards; and by shard those of others'."""
     ours: list[QueuedJob] = []
     others: dict[ShardId, list[QueuedJob]] = {}
     for job in jobs:
-        shard = shard_of(job.id)
+        shard = homes.of_job(job.tenant, job.id)
         (others.setdefault(shard, []) if shard in foreign else ours).append(job)
     return ours, others
 
@@ -202,6 +203,11 @@ def is_all_keyed(group: list[Submission]) -> bool:
         item.whole is not None or (item.claims is not None and None not in item.claims)
         for item in group
     )
+
+
+def are_few_keyed(group: list[Submission], most: int) -> bool:
+    """Whether each has a key, and so many jobs they are at most."""
+    return is_all_keyed(group) and sum(len(one.jobs) for one in group) <= most
 
 
 def jobs_to_write(

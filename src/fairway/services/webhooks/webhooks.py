@@ -94,6 +94,10 @@ class Webhooks:
         """What is the operators' own is done by the owner of shard 0."""
         return ShardId(0) if tenant == STAFF else self._tenant_shards.of(tenant)
 
+    def _still_takes(self, key: WebhookKey) -> None:
+        if key.tenant != STAFF:
+            self._tenant_shards.still_takes(key.tenant, key.shard)
+
     def _asked(self, tenant: TenantId) -> UseAs | SlowUse:
         return self._database.asked(None if tenant == STAFF else tenant)
 
@@ -105,6 +109,7 @@ class Webhooks:
         await self._ask_for_events(tenant, terms, actor)
         key = self.key_of(tenant, str(uuid.uuid4()))
         async with told_if_away, self._asked(tenant) as connection:
+            self._still_takes(key)
             others = await store.count_webhooks(connection, key.shard, tenant)
             if others >= self._per_tenant_max:
                 raise LimitReached(
@@ -131,6 +136,7 @@ class Webhooks:
         await self._destinations.find(url, key.tenant)
         async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
+                self._still_takes(key)
                 held = _there(await store.lock_webhook(connection, key), key)
                 terms = change(held.terms)
                 if terms.url != url:
@@ -162,6 +168,7 @@ class Webhooks:
             self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
+            self._still_takes(key)
             held = _there(await store.lock_webhook(connection, key), key)
             if not await store.delete_webhook(connection, key):
                 raise _absent(key.id)
@@ -178,6 +185,7 @@ class Webhooks:
             self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
+            self._still_takes(key)
             _there(await store.lock_webhook(connection, key), key)
             until = await store.rotate_secret(connection, key, secret, overlap_seconds)
             act = Act("rotate_webhook", key.id, _whose(key), after={"both_sign_until": until})

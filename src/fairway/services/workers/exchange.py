@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import PoolId, ShardId, parse_job_id, shard_of
+from fairway.core.ids import PoolId, ShardId, parse_job_id
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
 from fairway.core.run.follow_ups import WantedFollowUps
@@ -325,7 +325,7 @@ class Exchange:
             if parse_job_id(report.job) is None:
                 session.refuse([report.n])
             else:
-                by_shard[shard_of(report.job)].append(report)
+                by_shard[self._shard(report)].append(report)
         for shard, group in by_shard.items():
             wanted = [(self._directory.id_of(one.tenant), one.job) for one in group]
             rows = await self._lease_reconciler.rows(session, shard, wanted)
@@ -336,7 +336,7 @@ class Exchange:
     def _answer_report(self, session: Session, report: Report, row: leases.HeldJob | None) -> bool:
         """Answers True when it gives no answer and this server must."""
         if row is not None and self._is_proved(session, report, row):
-            stored, term = row.stored, self._dispatcher.term_of(shard_of(report.job))
+            stored, term = row.stored, self._dispatcher.term_of(self._shard(report))
             if stored.epoch == report.epoch and _may_be_from(report, stored.state):
                 session.acknowledge([report.n])
                 return False
@@ -344,10 +344,13 @@ class Exchange:
             lease = self._dispatcher.lease_on(report.job)  # its own: it was found again meanwhile
             is_granted_anew = lease is not None and not lease.is_of(session, report.epoch)
             if not (is_over or is_granted_anew or self._is_aside(report.job)):
-                return self._dispatcher.letting_go().is_ours_to_answer(shard_of(report.job))
+                return self._dispatcher.letting_go().is_ours_to_answer(self._shard(report))
         session.refuse([report.n])
         self._metrics.fenced.inc()
         return False
+
+    def _shard(self, report: Report) -> ShardId:
+        return self._dispatcher.homes().of_job(self._directory.id_of(report.tenant), report.job)
 
     def _is_proved(self, session: Session, report: Report, row: leases.HeldJob) -> bool:
         """Whether it may speak of this job, and was given the lease that it speaks of."""

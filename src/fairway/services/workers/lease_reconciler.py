@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from fairway.core.ids import ShardId, TenantId, shard_of
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.run.lease import LeaseStanding, standing_of
 from fairway.runtime.loops import pause
@@ -101,7 +101,7 @@ class LeaseReconciler:
         for holding in holdings:
             lease = self._dispatcher.lease_on(holding.job)
             if lease is None:
-                if self._dispatcher.may_judge(holding.job):
+                if self._dispatcher.letting_go().may_judge(holding.tenant, holding.job):
                     asked.append(holding)
             elif lease.session is not session or (is_hello and lease.epoch != holding.epoch):
                 session.revoke(holding.job, holding.epoch)
@@ -111,7 +111,7 @@ class LeaseReconciler:
         """Put into force what stands; the worker is told of the rest."""
         groups: dict[ShardId, list[Holding]] = defaultdict(list)
         for holding in holdings:
-            groups[shard_of(holding.job)].append(holding)
+            groups[self._dispatcher.homes().of_job(holding.tenant, holding.job)].append(holding)
         for shard, group in groups.items():
             for part in _slices(group, READ_SLICE):
                 wanted = [(one.tenant, one.job) for one in part]
@@ -125,9 +125,10 @@ class LeaseReconciler:
         dispatcher = self._dispatcher
         if not dispatcher.has(session):
             return  # given up while we asked: a lease that it got now would be nobody's for ever
-        if holding.job in session.leases or not dispatcher.may_judge(holding.job):
+        is_ours = dispatcher.letting_go().may_judge(holding.tenant, holding.job)
+        if holding.job in session.leases or not is_ours:
             return  # it changed while we asked
-        term = dispatcher.term_of(shard_of(holding.job))
+        term = dispatcher.term_of(dispatcher.homes().of_job(holding.tenant, holding.job))
         stored = row.stored if row is not None else None
         standing = standing_of(stored, holding.epoch, holding.token, term)
         is_another = dispatcher.lease_on(holding.job) is not None

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from fairway.core.backpressure.rate_limit import Bucket
 from fairway.core.errors import Unavailable
-from fairway.core.ids import ShardId, TenantId, shard_of
+from fairway.core.ids import ShardId, TenantId
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.run.log_chunk import Chunk
 from fairway.runtime.telemetry import Instruments
 from fairway.services.group_commit import GroupCommit, Sizes
@@ -54,8 +55,15 @@ _SIZES = Sizes[_Waiting](lambda one: 1, lambda one: len(one.chunk.lines))
 
 
 class RunLogs:
-    def __init__(self, database: Database, watchers: Watchers, instruments: Instruments) -> None:
+    def __init__(
+        self,
+        database: Database,
+        watchers: Watchers,
+        instruments: Instruments,
+        tenant_shards: TenantShards,
+    ) -> None:
         self._database = database
+        self._tenant_shards = tenant_shards
         self._watchers = watchers
         self._clock = instruments.clock
         self._accounts: dict[TenantId, _Account] = {}
@@ -120,7 +128,8 @@ class RunLogs:
     async def _insert(self, group: list[_Waiting]) -> None:
         by_shard: dict[ShardId, list[Chunk]] = {}
         for one in group:
-            by_shard.setdefault(shard_of(one.chunk.job), []).append(one.chunk)
+            shard = self._tenant_shards.of_job(one.chunk.tenant, one.chunk.job)
+            by_shard.setdefault(shard, []).append(one.chunk)
         async with self._database.background() as connection:
             for shard, chunks in by_shard.items():
                 await keep_lines(connection, shard, chunks)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from fairway.core.backlog.holds import SUSPENDED, Hold
+from fairway.core.backlog.holds import MOVING, SUSPENDED, Hold
 from fairway.core.errors import Forbidden
 from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant, suspended_sentence
@@ -34,16 +34,19 @@ class Suspensions:
         self._hold = hold
         self._stopped: dict[TenantId, Tenant] = {}
         self._keys: dict[TenantId, set[str]] = {}  # of these: ids of theirs
+        self._moving: set[TenantId] = set()  # to other shards: nothing of these starts, either
 
     async def learned(self, tenants: Sequence[Tenant], owners: Mapping[str, TenantId]) -> None:
         """Tenants as they are now, and keys of those that are stopped; may be told again."""
-        changed = [one for one in tenants if not one.is_active or one.id in self._stopped]
+        known = self._stopped.keys() | self._moving
+        changed = [one for one in tenants if one.is_still or one.id in known]
         if not changed:
             return
         self._hold({one.id: _holds_of(one) for one in changed})
         for one in changed:
+            (self._moving.discard if one.moving_to is None else self._moving.add)(one.id)
             if one.is_active:
-                del self._stopped[one.id]
+                self._stopped.pop(one.id, None)
                 self._revocation.resumed(self._keys.pop(one.id, ()))
             else:
                 self._stopped[one.id] = one
@@ -97,4 +100,6 @@ class Suspensions:
 
 
 def _holds_of(tenant: Tenant) -> tuple[Hold, ...]:
-    return () if tenant.is_active else (Hold(tenant.id, reason=SUSPENDED),)
+    if not tenant.is_still:
+        return ()
+    return (Hold(tenant.id, reason=MOVING if tenant.is_active else SUSPENDED),)

@@ -103,6 +103,10 @@ class ConnectionCache:
             raise away
         return connection
 
+    def under_way(self) -> set[Use]:
+        """Uses that have begun, also those that wait for a connection."""
+        return set(self._uses)
+
     def end(self, use: Use, connection: Any) -> bool:
         """Keep the connection of a use that went well; False when the pool must have it back."""
         self._uses.discard(use)

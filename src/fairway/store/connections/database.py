@@ -25,8 +25,10 @@ from fairway.store.connections.connection_cache import (
     StoreAway,
     Use,
 )
+from fairway.store.connections.connection_setup import leave_clean, vouch
 from fairway.store.connections.hosts import Hosts
 from fairway.store.connections.known_types import TypedConnection, placed_by
+from fairway.store.connections.move_fence import MoveFence
 from fairway.store.connections.placement import Placement
 from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
 from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
@@ -94,6 +96,7 @@ class Database:
         *,
         wait: float,
         slow_calls: SlowCalls,
+        fence: MoveFence,
         has_roles: bool,
         by_shard: bool,
         placed: Placement | None = None,
@@ -112,6 +115,7 @@ class Database:
         self._slots, self._quick = QuerySlots(wait), QuerySlots(wait, QUICK)
         self._dedicated: set[Connection] = set()
         self.has_roles = has_roles
+        self.fence = fence  # against those who have missed the move of a tenant
         self.is_away = False
 
     @classmethod
@@ -126,6 +130,7 @@ class Database:
         sizes: PoolSizes = WHOLE,
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
+        fence = MoveFence(SERVER if row_security else None)
         owners = hosts if owner_dsn is None else Hosts(owner_dsn)
         await hosts.look_at_all()
         placed = await placement.read_placement(hosts)
@@ -136,20 +141,22 @@ class Database:
         limits = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS}
         asked, background = ({**limits, **plans, **as_tenant}, {**plans, **as_server})
         pinned = {**SHORT_LOCKS, **hot_plans, **as_server}
-        usual = partial(_pool, kind=placed_by(WatchedConnection, placed))
+        usual = partial(_pool, kind=placed_by(WatchedConnection, placed), fence=fence)
         watched = placed_by(watched_by(slow_calls), placed)
         slow = partial(usual, command_seconds=UPKEEP_COMMAND_SECONDS)
+        upkeep = {"application_name": "fairway-upkeep", **plans}
         pools = (
-            await usual(hosts, "fairway-hot", sizes.hot, pinned, kind=watched),
-            await usual(hosts, "fairway-people", sizes.people, asked),
-            await slow(hosts, "fairway-background", sizes.background, background),
-            await slow(owners, "fairway-upkeep", sizes.upkeep, plans),
+            await usual(hosts, sizes.hot, fence.named("hot", pinned), kind=watched),
+            await usual(hosts, sizes.people, fence.named("people", asked)),
+            await slow(hosts, sizes.background, fence.named("background", background)),
+            await slow(owners, sizes.upkeep, upkeep, fence=None),
         )
         return cls(
             hosts,
             pools,
             wait=wait_seconds,
             slow_calls=slow_calls,
+            fence=fence,
             has_roles=row_security,
             by_shard=by_shard,
             placed=placed,
@@ -188,7 +195,8 @@ class Database:
         return use if tenant is None else SlowUse(self._slots, tenant, use)
 
     def _as(self, scope: Scope, seconds: float) -> UseAs:
-        return UseAs(self._people.use(seconds), scope if self.has_roles else None)
+        use = self._people.use(seconds)
+        return UseAs(use, scope if self.has_roles else None, self.fence)
 
     def background(self) -> Use:
         """For the server's own work, which never waits behind people and has time."""
@@ -218,6 +226,10 @@ class Database:
         """Calls that want a connection and have none yet."""
         return sum(pool.waiting for pool in self._pools)
 
+    def under_way(self) -> set[Use]:
+        """Uses of all pools that have begun, also those that wait for a connection."""
+        return set[Use]().union(*(pool.under_way() for pool in self._pools))
+
     async def dedicated(
         self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
     ) -> Connection:
@@ -236,7 +248,7 @@ class Database:
         )
         self._dedicated = {one for one in self._dedicated if not one.is_closed()} | {connection}
         async with Deadline(connection, seconds):
-            await _vouch(connection)
+            await vouch(connection)
         return connection
 
     async def away(self) -> None:
@@ -273,15 +285,20 @@ class Database:
 
 async def _pool(
     hosts: Hosts,
-    name: str,
     size: int,
     settings: dict[str, str],
     *,
     kind: type[WatchedConnection],
+    fence: MoveFence | None,  # None: nothing of a tenant's is written here
     command_seconds: float | None = None,
 ) -> Any:
     async def connect(first: str, **options: Any) -> Connection:
         return await hosts.connect_any(**options)  # in the order of this moment
+
+    async def begin(connection: Connection) -> None:
+        await vouch(connection)
+        if fence is not None:
+            await fence.begin(connection)
 
     return await asyncpg.create_pool(
         hosts.dsn,
@@ -290,30 +307,13 @@ async def _pool(
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
-        init=_vouch,
+        init=begin,
         # The driver's own reset is one more round trip for every use of a connection.
-        reset=_leave_clean,
+        reset=leave_clean,
         command_timeout=command_seconds,  # None: the use has a deadline
         timeout=CONNECT_SECONDS,
-        server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS, **settings},
+        server_settings={**GONE_CLIENTS, **TIME_LIMITS, **settings},
     )
-
-
-async def _vouch(connection: Connection) -> None:
-    """202 means on disk, whatever a role or a database says: `off` would make it a lie.
-
-    Any other value waits for our own disk at least; how much more is the operator's choice.
-    """
-    await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false)"
-        " WHERE current_setting('synchronous_commit') = 'off'"
-    )
-
-
-async def _leave_clean(connection: Connection) -> None:
-    """Nothing here leaves state on a connection, except a transaction that was cut short."""
-    if connection.is_in_transaction():
-        await connection.execute("ROLLBACK")
 
 
 async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:

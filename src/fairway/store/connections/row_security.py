@@ -20,7 +20,8 @@ import asyncpg
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId
-from fairway.store.connections.connection_cache import Use
+from fairway.store.connections.connection_cache import NoConnection, Use
+from fairway.store.connections.move_fence import MoveFence
 
 Connection: TypeAlias = Any
 
@@ -88,6 +89,8 @@ TABLES = tuple(
             "sign_ins",
             "sql_logins",
             "tenant_homes",
+            "tenant_move_hearers",
+            "tenant_moves",
             "unique_jobs",
             "usage_log",
             "worker_sessions",
@@ -149,13 +152,19 @@ class AsksAs:
 
 
 class UseAs:
-    """`async with`: a connection that asks as somebody; None: as whoever it logged in as."""
+    """`async with`: a connection that asks as somebody; None: as whoever it logged in as.
 
-    __slots__ = ("_scope", "_use")
+    Whoever waited for one with which moves of tenants were learnt has asked for the wrong shard,
+    perhaps, and would not find what is there: it is refused.
+    """
 
-    def __init__(self, use: Use, scope: Scope | None) -> None:
+    __slots__ = ("_fence", "_known", "_scope", "_use")
+
+    def __init__(self, use: Use, scope: Scope | None, fence: MoveFence) -> None:
         self._use = use
         self._scope = scope
+        self._fence = fence
+        self._known = fence.known
 
     def begun(self, seconds: float) -> None:
         """Whoever asks has waited so long for a turn."""
@@ -163,12 +172,14 @@ class UseAs:
 
     async def __aenter__(self) -> Connection:
         connection = await self._use.__aenter__()
-        if self._scope is not None:
-            try:
+        try:
+            if self._fence.has_learnt_since(self._known):
+                raise NoConnection("tenants were moved meanwhile")
+            if self._scope is not None:
                 await connection.asks_as.become(connection, self._scope)
-            except BaseException as error:
-                await self._use.__aexit__(type(error), error, error.__traceback__)
-                raise
+        except BaseException as error:
+            await self._use.__aexit__(type(error), error, error.__traceback__)
+            raise
         return connection
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:

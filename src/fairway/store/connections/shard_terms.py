@@ -32,8 +32,11 @@ def guard(terms: Mapping[ShardId, Term]) -> dict[str, Any]:
 
 
 def shards_of(ids: Sequence[str], terms: Mapping[ShardId, Term]) -> list[ShardId]:
-    """The shard of each job, for rows that are all of shards with these terms."""
-    if len(terms) == 1:  # where every microsecond counts
+    """The shard of each job, for rows that are all of shards with these terms.
+
+    Rows of tenants that were moved are not where their ids say: they come under one term alone.
+    """
+    if len(terms) == 1:  # where every microsecond counts, too
         return [*terms] * len(ids)
     return shards_named(ids)
 

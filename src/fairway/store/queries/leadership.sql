@@ -11,7 +11,8 @@ WITH free AS MATERIALIZED (
     WHERE (expires_at < now() OR degraded_term = term
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
       AND (:wanted::int[] IS NULL OR shard = ANY(:wanted::int[]))
-    ORDER BY shard FOR UPDATE SKIP LOCKED
+      AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL)
+    ORDER BY shard FOR UPDATE OF shards SKIP LOCKED
 ), taken AS (
     UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
@@ -22,14 +23,16 @@ SELECT shard, term, was_handed_over, last_owner, pg_notify(:channel, '') FROM ta
 
 -- name: unowned_shards
 -- Those whose owner is gone, or for whom somebody stands in.
-SELECT shard FROM shards WHERE expires_at < now() OR degraded_term = term ORDER BY shard
+SELECT shard FROM shards WHERE (expires_at < now() OR degraded_term = term)
+AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL) ORDER BY shard
 
 -- name: stand_in
 -- As `claim_shards`, for a server that does not own: of these shards those that nobody has. The term says
 -- for itself that it is one of degraded mode; whatever claims the shard later, by whichever build, ends that.
 WITH free AS MATERIALIZED (
     SELECT shard FROM shards WHERE shard = ANY(:wanted::int[]) AND expires_at < now()
-    ORDER BY shard FOR UPDATE SKIP LOCKED
+      AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL)
+    ORDER BY shard FOR UPDATE OF shards SKIP LOCKED
 ), taken AS (
     UPDATE shards SET term = term + 1, degraded_term = term + 1, owner = :owner, owner_url = :owner_url,
                       expires_at = clock_timestamp() + :term_time::interval
@@ -102,7 +105,9 @@ SELECT (SELECT count(*) FROM by_server) + (SELECT count(*) FROM by_shard) AS gon
 
 -- name: read_shards
 SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
-       expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open
+       (expires_at < now() OR degraded_term = term)
+       AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL) AS is_free,
+       opened_term = term AS is_open
 FROM shards ORDER BY shard
 
 -- name: known_servers

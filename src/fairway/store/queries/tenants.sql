@@ -21,10 +21,14 @@ UPDATE cluster SET storage_marker = :marker
 INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON CONFLICT DO NOTHING
 
 -- name: add_tenant
--- One that is made after the shards became more is spread over all of them, and has its shard with it.
+-- One that is made after the shards became more is spread over all of them, and has its shard with it. So has one whose
+-- number leads to a shard that another is moved to: nobody owns that until the move is over.
 INSERT INTO tenants (id, shard, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved)
 SELECT next.id,
-       coalesce(:shard::int, (SELECT next.id % cluster.shards FROM cluster WHERE cluster.shards > cluster.shard_count)),
+       coalesce(:shard::int, (
+           SELECT coalesce(moves.from_shard, CASE WHEN cluster.shards > cluster.shard_count THEN next.id % cluster.shards END)
+           FROM cluster LEFT JOIN tenant_moves AS moves ON moves.finished_at IS NULL
+                AND moves.to_shard = next.id % coalesce(cluster.shards, cluster.shard_count))),
        :name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst, :reserved::text::jsonb
 FROM (SELECT nextval(pg_get_serial_sequence('tenants', 'id'))::int AS id OFFSET 0) AS next
 ON CONFLICT (name) DO NOTHING
@@ -54,9 +58,27 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard
+       tenants.cancels_running, tenants.state_since, tenants.shard,
+       tenants.moving_to, tenants.moved_from
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
+
+-- name: moves_asked
+-- Of tenants, so far.
+SELECT moves FROM cluster
+
+-- name: moved_tenants
+-- All that are on their way to another shard, or were in another before.
+SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+       tenants.cancels_running, tenants.state_since, tenants.shard,
+       tenants.moving_to, tenants.moved_from
+FROM tenants JOIN tiers ON tiers.name = tenants.tier
+WHERE tenants.moving_to IS NOT NULL OR tenants.moved_from <> '{}'
 
 -- name: read_tenant
 -- One tenant, as it is read when it changed.
@@ -66,7 +88,8 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard
+       tenants.cancels_running, tenants.state_since, tenants.shard,
+       tenants.moving_to, tenants.moved_from
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
@@ -79,7 +102,8 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard
+       tenants.cancels_running, tenants.state_since, tenants.shard,
+       tenants.moving_to, tenants.moved_from
 FROM (SELECT * FROM tenants
       WHERE name > :after AND state = ANY(:states::text[])
         AND (:tier::text IS NULL OR tier = :tier)

@@ -121,6 +121,17 @@ async def changed_tenants(connection: Connection, since: datetime) -> list[Tenan
     return [_tenant(row) for row in rows]
 
 
+async def moves_asked(connection: Connection) -> int:
+    """Moves of tenants to other shards that were asked for so far."""
+    found: int | None = await fetch_value(connection, _SQL["moves_asked"])
+    return found or 0
+
+
+async def moved_tenants(connection: Connection) -> list[Tenant]:
+    """Those that are on their way to another shard, or were in another before."""
+    return [_tenant(row) for row in await fetch(connection, _SQL["moved_tenants"])]
+
+
 async def list_tenants(
     connection: Connection, after: str, limit: int, wanted: TenantFilter
 ) -> list[Tenant]:
@@ -142,7 +153,8 @@ def _columns(settings: TenantSettings) -> dict[str, Any]:
 
 
 def _tenant(row: Record) -> Tenant:
-    return Tenant._make(row)._replace(reserved=_reserved(row["reserved"]))
+    reserved, moved_from = _reserved(row["reserved"]), tuple(row["moved_from"])
+    return Tenant._make(row)._replace(reserved=reserved, moved_from=moved_from)
 
 
 def _reserved(text: str) -> Reserved:

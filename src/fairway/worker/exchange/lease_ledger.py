@@ -92,20 +92,23 @@ class LeaseLedger:
 
         Reports that nobody has heard of are in no part: the hello that follows brings them along.
         """
-        before = {self._part(job) for job in self.running}
+        before = {self._part(lease) for lease in self.running.values()}
         progress = [item for part in before for item in part.progress.items()]
         for part in before:
             part.running, part.progress = 0, {}
         self._by_shard, self.whole = by_shard, rest
-        for job in self.running:
-            self._part(job).running += 1
+        for lease in self.running.values():
+            part = self._part(lease)
+            part.running += 1
         for job, said in progress:
-            self._part(job).progress[job] = said
+            if (held := self.running.get(job)) is not None:
+                self._part(held).progress[job] = said
 
-    def _part(self, job: str) -> Part:
+    def _part(self, one: Lease | Report) -> Part:
         if not self._by_shard:
             return self.whole
-        return self._by_shard.get(shard_of(job), self.whole)
+        shard = shard_of(one.job) if one.shard is None else one.shard
+        return self._by_shard.get(shard, self.whole)
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know.
@@ -122,7 +125,7 @@ class LeaseLedger:
             if lease.traceparent is not None and self._spans is not None:
                 lease = self._spans.begun(lease)
             if job not in running:
-                part = self._part(job) if self._by_shard else self.whole
+                part = self._part(lease) if self._by_shard else self.whole
                 part.running += 1
             running[job] = lease
             new.append(lease)
@@ -147,12 +150,12 @@ class LeaseLedger:
         if report.epoch != lease.epoch:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
-        part = self._part(job) if self._by_shard else self.whole
+        part = self._part(lease) if self._by_shard else self.whole
         part.running -= 1
         if part.progress and (progress := part.progress.pop(job, None)) is not None:
             part.last_words.append(_holding(lease, progress, ended=True))  # before the report
         report.n = self._number = self._number + 1
-        report.tenant, report.token = lease.tenant, lease.token
+        report.tenant, report.token, report.shard = lease.tenant, lease.token, lease.shard
         if lease.traceparent is not None and self._spans is not None:
             self._spans.ended(report)
         if report.failure is not None:
@@ -167,7 +170,7 @@ class LeaseLedger:
         for report in reports:
             self._number += 1
             renumbered.append(msgspec.structs.replace(report, n=self._number))
-            self._keep(renumbered[-1], self._part(report.job))
+            self._keep(renumbered[-1], self._part(report))
             self._inherited.add(self._number)
         return renumbered
 
@@ -177,8 +180,8 @@ class LeaseLedger:
         (part.heavy if is_heavy(report) else part.fresh).append(report)
 
     def progressed(self, job: str, progress: Raw) -> None:
-        if job in self.running:
-            self._part(job).progress[job] = progress
+        if (lease := self.running.get(job)) is not None:
+            self._part(lease).progress[job] = progress
 
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be sent again."""
@@ -214,9 +217,12 @@ class LeaseLedger:
         return self._gone(old)
 
     def _gone(self, jobs: Iterable[str]) -> list[str]:
-        gone = [job for job in jobs if self.running.pop(job, None) is not None]
-        for job in gone:
-            self._part(job).running -= 1
+        taken = [self.running.pop(job, None) for job in jobs]
+        leases = [lease for lease in taken if lease is not None]
+        for lease in leases:
+            part = self._part(lease)
+            part.running -= 1
+        gone = [lease.job for lease in leases]
         if self._spans is not None:
             self._spans.lost(gone)
         return gone
@@ -271,7 +277,7 @@ class LeaseLedger:
         unheard = self._unheard.values()
         if not self._by_shard or part is None:
             return unheard
-        return [report for report in unheard if self._part(report.job) is part]
+        return [report for report in unheard if self._part(report) is part]
 
     def has_inherited(self, reports: Iterable[Report]) -> bool:
         return bool(self._inherited) and any(one.n in self._inherited for one in reports)
@@ -294,7 +300,7 @@ class LeaseLedger:
     def running_by_pool(self, part: Part) -> Counter[str]:
         """What runs for one owner, pool by pool."""
         leases = self.running.values()
-        return Counter(one.pool for one in leases if self._part(one.job) is part)
+        return Counter(one.pool for one in leases if self._part(one) is part)
 
     def everything(self, said: Iterable[Report]) -> list[Holding]:
         """All that is held, for a hello that says these reports.

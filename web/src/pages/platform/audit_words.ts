@@ -12,6 +12,8 @@ const ACTS: Record<string, string> = {
   suspend_tenant: 'Suspended {}',
   resume_tenant: 'Let {} go on',
   split_shards: 'Made the {} more',
+  move_tenant: 'Moved {} to another shard',
+  cancel_move: 'Cancelled the move of {} to another shard',
   set_home: 'Moved {} to another region',
   fail_over_region: 'Failed over from the region {}',
   fail_back_region: 'Failed back to the region {}',
