@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,18 @@ import asyncpg
 import pytest
 from tests.acceptance import flow_jobs
 from tests.acceptance.house import House
+from tests.acceptance.test_two_owners import Split
 
 from fairway import App, FlowHandle, InvalidRequest, Job, JobCancelled, chain, group
 
 APP = "tests.acceptance.flow_jobs:app"
 MANY = 3_000  # more than two pages
+CHILDREN = int(os.environ.get("FAIRWAY_SOAK_CHILDREN", "10000"))  # fewer on a busy machine
 
 
-def caller(house: House, *jobs: Job[..., Any]) -> list[Job[..., Any]]:
+def caller(house: House, *jobs: Job[..., Any], key: str = "") -> list[Job[..., Any]]:
     """The same jobs, of a program that hands them in."""
-    app = App("caller", url=house.urls[0], api_key=house.api_key)
+    app = App("caller", url=",".join(house.urls), api_key=key or house.api_key)
     return [app.job(name=job.name)(job.function) for job in jobs]
 
 
@@ -33,6 +37,16 @@ async def cut_off_from_the_store(house: House) -> None:
         )
     finally:
         await connection.close()
+
+
+async def crash_the_store(house: House) -> None:
+    """One of PostgreSQL's processes is killed: it ends all others, and recovers from its log."""
+    connection = await asyncpg.connect(house.dsn)
+    try:
+        pid = await connection.fetchval("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGKILL)
+    finally:
+        connection.terminate()
 
 
 async def settled(handle: FlowHandle, state: str, seconds: float = 30) -> Any:
@@ -96,3 +110,42 @@ async def test_a_callback_comes_once_whoever_dies(house: House, tmp_path: Path) 
     assert handle.last is not None
     assert await handle.last.aresult("30s") is None
     assert called.read_text() == "called\n"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+async def test_ten_thousand_children_each_over_two_owners(
+    house: House, tmp_path: Path, figures: dict[str, str]
+) -> None:
+    """Workers, PostgreSQL and either owner die: each shard changes its owner in the middle."""
+    split = Split(house)
+    await split.open()
+    workers = [house.start_worker(house.urls, app=APP) for _ in range(3)]
+    called = [tmp_path / "first", tmp_path / "second"]
+    handles = []
+    for key, path in zip(split.keys, called, strict=True):
+        add, mark = caller(house, flow_jobs.add, flow_jobs.mark, key=key)
+        flow = group([add.s(n) for n in range(CHILDREN)], then=mark.s(str(path)))
+        handles.append(await flow.aenqueue())
+
+    async def until_each(count: int) -> None:
+        async with asyncio.timeout(600):
+            for handle in handles:
+                while (await handle.astatus()).succeeded < count:  # noqa: ASYNC110  # by HTTP
+                    await asyncio.sleep(0.05)
+
+    for part, server in enumerate(list(house.servers)):
+        await until_each(CHILDREN * (part + 1) // 5)
+        await workers[part].kill()
+        await (crash_the_store if part else cut_off_from_the_store)(house)
+        await server.kill()  # what it owned is the other's now
+        await until_each(CHILDREN * (part + 1) // 5 + CHILDREN // 20)
+        await house.restart(server).ready()
+    for handle, path in zip(handles, called, strict=True):
+        view = await settled(handle, "succeeded", 600)
+        told = (view.total, view.succeeded, view.failed, view.cancelled)
+        assert told == (CHILDREN, CHILDREN, 0, 0)
+        assert handle.last is not None
+        assert await handle.last.aresult("60s") is None
+        assert path.read_text() == "called\n"
+    figures["flows over two owners"] = f"2 x {CHILDREN} children, each callback once"

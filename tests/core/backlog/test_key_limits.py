@@ -43,5 +43,5 @@ def test_a_limit_is_full_while_as_many_run_as_it_says(
             going[job] = limits
     for job in [*going, *going]:
         counts.ended(job)
-    kept = [book for book in (counts.running, counts.key_of, counts._keys_of) if book]
+    kept = [book for book in (counts.running, counts.key_of, counts.keys_of) if book]
     assert kept == []  # nothing, of keys that nobody runs

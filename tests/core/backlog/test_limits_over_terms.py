@@ -193,7 +193,7 @@ def left_behind(world: World) -> list[Any]:
     own = world.backlog.limited
     parked, counts, rates = own._parked, own._counts, own._counts.rates
     books = [own._timers, own._timed, own._unsure, own._to_ask, own._stalled]
-    books += [counts.running, counts.key_of, counts._keys_of]
+    books += [counts.running, counts.key_of, counts.keys_of]
     books += [parked.names, parked._under, parked.jobs_of, parked._bytes_of, rates._windows]
     return [book for book in books if book] + [one for one in (rates._keys, parked._bytes) if one]
 

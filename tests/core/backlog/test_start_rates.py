@@ -10,6 +10,7 @@ from fairway.core.backlog.start_rates import (
     MARKS,
     SavedRates,
     StartRates,
+    StartWindow,
     pack_rates,
     unpack_rates,
 )
@@ -58,7 +59,9 @@ def test_what_it_remembers_of_a_window_is_bounded() -> None:
     rates = StartRates()
     for now_us in range(0, LENGTH_US, 100):
         rates.started(US, NAME, now_us)
-    assert len(rates._windows[US][NAME].marks) <= 3 * (MARKS + 1)
+    window = rates._windows[US][NAME]
+    assert isinstance(window, StartWindow)
+    assert len(window.marks) <= 3 * (MARKS + 1)
 
 
 def test_keys_are_bounded_for_each_and_for_all() -> None:

@@ -170,6 +170,22 @@ async def test_a_wrong_key_is_forbidden(server: TinyServer) -> None:
     await app.aclose()
 
 
+async def test_a_key_that_is_missing_is_told_as_the_setting(
+    server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FAIRWAY_API_KEY", raising=False)
+    app = App("x", url=server.url)
+
+    @app.job(name="any")
+    def nothing() -> None: ...
+
+    with pytest.raises(Forbidden, match="set FAIRWAY_API_KEY"):
+        await Handle.from_id(app, "none").astatus()
+    with pytest.raises(Forbidden, match="set FAIRWAY_API_KEY"):
+        await nothing.aenqueue()
+    await app.aclose()
+
+
 async def test_an_unknown_job_is_not_found(app: App) -> None:
     with pytest.raises(NotFound):
         await Handle.from_id(app, "none").astatus()

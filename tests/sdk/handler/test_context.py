@@ -111,6 +111,19 @@ def test_log_keeps_lines_that_logging_would_drop() -> None:
     assert heard.logged == [("j1", logging.DEBUG, "detail")]
 
 
+def test_no_way_to_write_a_line_fails_a_job(caplog: pytest.LogCaptureFixture) -> None:
+    heard = Heard()
+    with caplog.at_level(logging.INFO, "fairway.job.score"):
+        Ctx(FACTS, heard).log("read %d pages", 3)
+        Ctx(FACTS, heard).log.warning("late by 100%", by="2s", customer=7)
+    assert heard.logged == [
+        ("j1", logging.INFO, "read 3 pages"),
+        ("j1", logging.WARNING, "late by 100% by='2s' customer=7"),
+    ]
+    assert [record.getMessage() for record in caplog.records] == [line for *_, line in heard.logged]
+    assert {record.filename for record in caplog.records} == {"test_context.py"}
+
+
 def test_cancelled_is_seen_from_other_threads() -> None:
     ctx = Ctx(FACTS)
     seen: list[bool] = []

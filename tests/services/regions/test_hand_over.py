@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fairway.core.ids import FIRST_SHARD, JobId, TenantId
+from fairway.core.ids import FIRST_SHARD, JobId, TenantId, make_job_ids
+from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.core.regions.region_map import region_map
 from fairway.runtime.clock import SystemClock
@@ -17,6 +18,7 @@ from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions import hand_over
 from fairway.services.regions.hand_over import HandOver
+from fairway.services.regions.held import HeldJobs
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway, RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
@@ -84,6 +86,23 @@ def handing(database: Database, homes: Homes, peers: Any) -> HandOver:
         cast(RegionPeers, peers),
         RegionMetrics(CollectorRegistry()),
     )
+
+
+async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database: Database) -> None:
+    calls = [make_job_ids(FIRST_SHARD, 1_000, 0, chance, 3) for chance in (5, 7)]
+    assert calls[0][0] < calls[1][0] < calls[0][1] < calls[1][1]
+    for ids in calls:
+        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None)
+        async with database.background() as connection:
+            await store.hold(connection, call)
+    held_jobs = HeldJobs(
+        database, RegionMetrics(CollectorRegistry()), 100, 1, tenant_shards=TenantShards(1)
+    )
+    for ids in calls:
+        for place, job in enumerate(ids):
+            found = await held_jobs.find(ONE, job)
+            assert found is not None
+            assert (found[0].id, found[1]) == (ids[0], place)
 
 
 async def test_many_whose_home_is_away_keep_nobody_waiting(

@@ -139,8 +139,9 @@ class Backlog:
     def let_out_after(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """A run that counted under its keys `limited.ended`; answers who may have work by that."""
         freed = self.limited.let_out_after(job, now_us)
-        self.limited.woken |= self._let_out(freed, now_us)
-        return {(one.pool, one.tenant) for one in freed}
+        woken = self._let_out(freed, now_us)
+        self.limited.woken |= woken
+        return woken
 
     def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """Who may have work since limits were last looked at, and was perhaps not served."""

@@ -57,7 +57,7 @@ class KeyCounts:
     def __init__(self) -> None:
         self.running: dict[TenantId, dict[str, int]] = {}  # by key, of tenants with any
         self.key_of: dict[str, str] = {}  # job → what its run counts under, if that is one key
-        self._keys_of: dict[str, list[str]] = {}  # the same of those that count under several
+        self.keys_of: dict[str, list[str]] = {}  # the same of those that count under several
         self.rates = StartRates()
 
     def used(self, name: KeyName, now_us: int) -> int:
@@ -88,7 +88,7 @@ class KeyCounts:
         return full
 
     def started(self, job: QueuedJob, limits: Iterable[KeyLimit], now_us: int) -> None:
-        if job.id in self.key_of or job.id in self._keys_of:
+        if job.id in self.key_of or job.id in self.keys_of:
             return
         for limit in limits:
             if limit.per_ms:
@@ -97,7 +97,7 @@ class KeyCounts:
         if len(keys) == 1:
             self.key_of[job.id] = keys[0]
         elif keys:
-            self._keys_of[job.id] = keys
+            self.keys_of[job.id] = keys
         if keys:
             mine = self.running.setdefault(job.tenant, {})
             for key in keys:
@@ -106,7 +106,7 @@ class KeyCounts:
     def ended(self, job: QueuedJob) -> Sequence[str]:
         """Answers the keys that have a place more; starts stay what they were."""
         key = self.key_of.pop(job.id, None)
-        keys = self._keys_of.pop(job.id, ()) if key is None else (key,)
+        keys = self.keys_of.pop(job.id, ()) if key is None else (key,)
         if not keys:
             return ()
         mine = self.running[job.tenant]

@@ -10,9 +10,8 @@ the room is free. Jobs without limits meet nothing of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
-from itertools import islice
 
 from fairway.core.backlog.key_limits import KeyCounts, KeyLimit, KeyName, Limits, unpack
 from fairway.core.backlog.parked import ParkedJobs
@@ -49,6 +48,7 @@ class LimitedJobs:
         self._counts = KeyCounts()
         self.rates = self._counts.rates
         self._running, self._key_of = self._counts.running, self._counts.key_of
+        self._keys_of = self._counts.keys_of
         self._stalled: dict[TenantId, dict[Stream, None]] = {}  # they wait for room to step aside
         self._unsure: dict[KeyName, None] = {}  # jobs wait for them, and perhaps need not
         self._to_ask: dict[KeyName, None] = {}  # of those, what is left to look at this time
@@ -155,7 +155,7 @@ class LimitedJobs:
                 break
             name = heappop(self._timers)[1]
             self._timed.discard(name)
-            freed += islice(self._let_out(name, now_us), LOOKS_AT_ONCE - len(freed))
+            freed += self._let_out(name, now_us, LOOKS_AT_ONCE - len(freed))
             if self._parked.waits_under(name):
                 is_cut = len(freed) >= LOOKS_AT_ONCE  # and it may be open still
                 opens_us = now_us if is_cut else self._opens_us(name, now_us)
@@ -167,10 +167,10 @@ class LimitedJobs:
     def ended(self, job: QueuedJob) -> bool:
         """Its run is over; answers whether somebody waits for that: see `let_out_after`."""
         key, tenant = self._key_of.pop(job.id, None), job.tenant
-        if key is None:
-            keys = self._counts.ended(job)
-            if any(self._parked.waits_under((tenant, one, 0)) for one in keys):
-                return True
+        if key is None:  # as a rule its limits are rates, to which an end is nothing
+            for one in self._counts.ended(job) if self._keys_of else ():
+                if self._parked.waits_under((tenant, one, 0)):
+                    return True
         else:  # as in `KeyCounts.ended`: one key, as a rule
             mine = self._running[tenant]
             left = mine[key] - 1
@@ -186,9 +186,9 @@ class LimitedJobs:
 
     def let_out_after(self, job: QueuedJob, now_us: int) -> list[QueuedJob]:
         """A run ended; answers who goes back to its stream."""
-        freed = list[QueuedJob]()
+        freed, tenant = list[QueuedJob](), job.tenant
         for limit in unpack(job.limits or b"[]"):
-            if self._parked.waits_under(name := limit.name(job.tenant)):
+            if self._parked.waits_under(name := (tenant, limit.key, limit.per_ms)):
                 freed += self._let_out(name, now_us)
         if job.tenant in self._stalled and self._is_half_free(job.tenant):
             self._go_on(job.tenant)
@@ -214,24 +214,26 @@ class LimitedJobs:
             if not self._to_ask or len(freed) >= LOOKS_AT_ONCE:
                 break
             name, _nothing = self._to_ask.popitem()
-            freed += islice(self._let_out(name, now_us), LOOKS_AT_ONCE - len(freed))
+            freed += self._let_out(name, now_us, LOOKS_AT_ONCE - len(freed))
         return freed
 
     def take_woken(self) -> set[tuple[PoolId, TenantId]]:
         woken, self.woken = self.woken, set()
         return woken
 
-    def _let_out(self, name: KeyName, now_us: int) -> Iterator[QueuedJob]:
+    def _let_out(
+        self, name: KeyName, now_us: int, count_max: int = LOOKS_AT_ONCE
+    ) -> list[QueuedJob]:
         """As many as there are places. They may not start after all: so the key is asked again."""
-        parked, used = self._parked, self._counts.used(name, now_us)
-        while (job := parked.take(name, used)) is not None:
+        parked, freed = self._parked, list[QueuedJob]()
+        used = self._counts.used(name, now_us)
+        while len(freed) < count_max and (job := parked.take(name, used)) is not None:
             used += 1
             self._tenants[job.pool, job.tenant].parked -= 1
-            if not parked.waits_under(name):
-                yield job
-                return
+            freed.append(job)
+        if freed and parked.waits_under(name):
             self._unsure[name] = None
-            yield job
+        return freed
 
     def gone(self, ids: Iterable[str]) -> None:
         """These jobs wait no more."""

@@ -59,9 +59,11 @@ class ParkedJobs:
         return min(JOBS_PER_TENANT, (self._jobs_total - others) // 2)
 
     def has_room(self, tenant: TenantId, size_bytes: int = 0) -> bool:
-        mine_bytes = self._bytes_of.get(tenant, 0)
+        mine_bytes, mine = self._bytes_of.get(tenant, 0), self.jobs_of.get(tenant, 0)
         most_bytes = (self._bytes_total - self._bytes + mine_bytes) // 2
-        return self.count(tenant) < self.most(tenant) and mine_bytes + size_bytes <= most_bytes
+        most = (self._jobs_total - len(self.names) + mine) // 2
+        has_place = mine < most and mine < JOBS_PER_TENANT  # fewer than `most` says
+        return has_place and mine_bytes + size_bytes <= most_bytes
 
     def put(self, name: KeyName, most: int, job: QueuedJob) -> None:
         """It starts when fewer than `most` places are taken."""
@@ -73,7 +75,9 @@ class ParkedJobs:
 
     def take(self, name: KeyName, used: int) -> QueuedJob | None:
         """Who goes next while so many places of this key are taken; it waits here no more."""
-        lines = self._under.get(name, {})
+        lines = self._under.get(name)
+        if lines is None:
+            return None
         fitting = [most for most in lines if used < most]
         if not fitting:
             return None

@@ -83,12 +83,8 @@ class StartWindow(Struct, eq=False, gc=False):
         return self.used
 
     def add(self, now_us: int, most: int = NO_BOUND) -> bool:
-        """One more start, if fewer than `most` count; answers whether it does."""
+        """One more start beside some that count, if those are fewer than `most`; answers so."""
         length_us = self.length_us
-        if now_us - self.last_us >= length_us:  # as a rule: none counts any more
-            self.first_us = self.last_us = now_us
-            self.used, self.older = 1, None
-            return True
         if self.older is not None:
             self.slide(now_us)
         if self.used >= most:
@@ -131,7 +127,29 @@ class StartWindow(Struct, eq=False, gc=False):
         self.used = sum(marks[2::3])
 
 
-Windows: TypeAlias = dict[RateName, StartWindow]
+#: A key with one start that counts, as most have, is that moment alone: with very many keys it is
+#: their memory that takes time to reach.
+Windows: TypeAlias = dict[RateName, StartWindow | int]
+
+
+def _last_us(known: StartWindow | int) -> int:
+    return known if isinstance(known, int) else known.last_us
+
+
+def _window(name: RateName, known: StartWindow | int) -> StartWindow:
+    """The same, whole."""
+    if isinstance(known, int):
+        return StartWindow(name[1] * 1000, known, known, known)
+    return known
+
+
+def _is_over(name: RateName, known: StartWindow | int, now_us: int) -> bool:
+    return now_us - _last_us(known) >= name[1] * 1000
+
+
+def _was_not_used(known: StartWindow | int) -> bool:
+    """Since its place among others was found."""
+    return isinstance(known, int) or known.seen_us == known.last_us
 
 
 class StartRates:
@@ -145,13 +163,13 @@ class StartRates:
         # by shard: before that another may have let jobs start
         self._owner_since_us: dict[ShardId, int] = {}
         self._unknown_since_us: dict[TenantId, int] = {}  # the same, of tenants that did not fit
-        self._all_open_us = 0  # from then on no key is closed for that
+        self._last_since_us = -NO_BOUND  # the youngest of those: a while later its keys are open
 
     def begin_anew(self, shard: ShardId, tenant_shards: TenantShards, now_us: int) -> None:
         """Another may have let jobs of this shard's tenants start until now; of no others."""
         self._tenant_shards = tenant_shards
         self._owner_since_us[shard] = now_us
-        self._all_open_us = max(self._all_open_us, now_us + CLOSED_US_MAX)
+        self._last_since_us = max(self._last_since_us, now_us)
         self._forget(shard)
 
     def _forget(self, shard: ShardId) -> None:
@@ -185,9 +203,10 @@ class StartRates:
         unknown = {one for one in unknown if self.home(one) == shard}
         windows: list[SavedWindow] = []
         for _, tenant in tenants:
+            known = self._windows[tenant].items()
             mine = [
-                SavedWindow(tenant, key, length_ms, window.save(now_us))
-                for (key, length_ms), window in self._windows[tenant].items()
+                SavedWindow(tenant, *name, window.save(now_us))
+                for name, window in ((name, _window(name, one)) for name, one in known)
                 if left_bytes > 0 and window.slide(now_us)
             ]
             left_bytes -= sum(_WINDOW_BYTES + len(one.key) + 4 * len(one.marks) for one in mine)
@@ -207,31 +226,30 @@ class StartRates:
         self._owner_since_us.pop(shard, None)
         if saved.known_for_us is not None:
             self._owner_since_us[shard] = saved_us - saved.known_for_us
+        self._last_since_us = max(self._last_since_us, saved_us)
         self._unknown_since_us.update((one, saved_us) for one in saved.unknown)
         for one in saved.windows:
             if self._keys >= self._keys_total:
                 self._unknown_since_us[one.tenant] = saved_us
                 continue
             name = (one.key, one.length_ms)
-            self._add_window(one.tenant, name, saved_us).restore(one.marks, saved_us)
+            window = _window(name, saved_us)
+            window.restore(one.marks, saved_us)
+            self._add(one.tenant, name, window)
 
     def home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
 
     def used(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> int:
-        if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):
+        if self._is_closed(tenant, name, now_us):
             return most
-        window = self._known(tenant, name)
-        return 0 if window is None else window.slide(now_us)
+        known = self._windows.get(tenant, _NONE).get(name)
+        return 0 if known is None else _window(name, known).slide(now_us)
 
     def opens_us(self, tenant: TenantId, name: RateName, now_us: int) -> int:
-        window = self._known(tenant, name)
-        opens_us = now_us if window is None else window.opens_us(now_us)
+        known = self._windows.get(tenant, _NONE).get(name)
+        opens_us = now_us if known is None else _window(name, known).opens_us(now_us)
         return max(opens_us, self._closed_until_us(tenant, name))
-
-    def _known(self, tenant: TenantId, name: RateName) -> StartWindow | None:
-        mine = self._windows.get(tenant)
-        return None if mine is None else mine.get(name)
 
     def _closed_until_us(self, tenant: TenantId, name: RateName) -> int:
         since_us = self._owner_since_us.get(self.home(tenant)) if self._owner_since_us else None
@@ -239,47 +257,59 @@ class StartRates:
             since_us = lost_us if since_us is None else max(since_us, lost_us)
         return 0 if since_us is None else since_us + min(name[1] * 1000, CLOSED_US_MAX)
 
+    def _is_closed(self, tenant: TenantId, name: RateName, now_us: int) -> bool:
+        return now_us < self._closed_until_us(tenant, name)
+
     def start(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> bool:
         """Count one more, if fewer than `most` count; answers whether it does."""
-        if now_us < self._all_open_us and now_us < self._closed_until_us(tenant, name):
+        length_us = name[1] * 1000
+        if now_us - self._last_since_us < length_us and self._is_closed(tenant, name, now_us):
             return False
-        mine = self._windows.get(tenant)  # as in `started`: a call less for each job
-        window = mine.get(name) if mine is not None else None
-        if window is not None:
-            return window.add(now_us, most)
-        return self.started(tenant, name, now_us)
+        mine = self._windows.get(tenant)
+        known = None if mine is None else mine.get(name)
+        if mine is not None and isinstance(known, int) and now_us - known >= length_us:
+            mine[name] = now_us  # as in `started`, which most need not ask
+            return True
+        return self.started(tenant, name, now_us, most)
 
     def started(self, tenant: TenantId, name: RateName, now_us: int, most: int = NO_BOUND) -> bool:
         """The same of one that another owner may have started."""
         mine = self._windows.get(tenant)
-        window = mine.get(name) if mine is not None else None
-        if window is not None:
-            return window.add(now_us, most)
-        if mine is not None and len(mine) >= self._most(mine):
-            self._make_room(mine, now_us)
-        self._add_window(tenant, name, now_us)
-        return True
+        known = None if mine is None else mine.get(name)
+        if mine is None or known is None:
+            if mine is not None and len(mine) >= self._most(mine):
+                self._make_room(mine, now_us)
+            self._add(tenant, name, now_us)
+            return True
+        if _is_over(name, known, now_us):  # nothing of it counts
+            mine[name] = now_us
+            return True
+        if isinstance(known, int):
+            if most <= 1:
+                return False
+            known = mine[name] = _window(name, known)
+        return known.add(now_us, most)
 
-    def _most(self, mine: Windows) -> int:
-        return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
-
-    def _add_window(self, tenant: TenantId, name: RateName, now_us: int) -> StartWindow:
+    def _add(self, tenant: TenantId, name: RateName, known: StartWindow | int) -> None:
         mine = self._windows.get(tenant)
         if mine is None:
             mine = self._windows[tenant] = {}
-        window = mine[name] = StartWindow(name[1] * 1000, now_us, now_us, now_us)
+        mine[name] = known
         self._keys += 1
-        return window
+
+    def _most(self, mine: Windows) -> int:
+        return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
 
     def _make_room(self, mine: Windows, now_us: int) -> None:
         """Of the keys that were looked at longest ago those go whose while is over: they say no
         more than none. Where there are none, those that were not used since."""
         part = list(islice(mine.items(), max(len(mine) // LET_GO_PART, 1)))
-        gone = [name for name, one in part if now_us - one.last_us >= one.length_us]
-        gone = gone or [name for name, one in part if one.seen_us == one.last_us]
-        gone = gone or [min(part, key=lambda each: each[1].last_us + each[1].length_us)[0]]
-        for name, window in part:  # the others go to the end
-            window.seen_us = window.last_us
+        gone = [name for name, one in part if _is_over(name, one, now_us)]
+        gone = gone or [name for name, one in part if _was_not_used(one)]
+        gone = gone or [min(part, key=lambda each: _last_us(each[1]) + each[0][1] * 1000)[0]]
+        for name, one in part:  # the others go to the end
+            if not isinstance(one, int):
+                one.seen_us = one.last_us
             mine[name] = mine.pop(name)
         for name in gone:
             del mine[name]
@@ -297,8 +327,8 @@ class StartRates:
             before_us = now_us - (KEPT_US if 2 * len(mine) < self._most(mine) else 0)
             over = [
                 name
-                for name, window in mine.items()
-                if before_us - window.last_us >= window.length_us
+                for name, one in mine.items()
+                if before_us - (one if isinstance(one, int) else one.last_us) >= name[1] * 1000
             ]
             for name in over:
                 del mine[name]
@@ -306,3 +336,6 @@ class StartRates:
             self._windows.move_to_end(tenant)
             if not mine:
                 del self._windows[tenant]
+
+
+_NONE: Windows = {}

@@ -41,6 +41,7 @@ Handed = TypeVar("Handed", covariant=True)
 
 TRACK_PERIOD_SECONDS = 0.5
 JOB_LOGGERS = "fairway.job."  # before the name of a type: the logger of its lines
+LOG_WORDS = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})  # of `logging`
 PROGRESS_TEXT_MAX = 600  # characters of one that is cut, each of which takes six bytes at most
 
 
@@ -279,7 +280,16 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         self._ctx = ctx
         self._sink = sink
 
+    def __call__(self, msg: object, *args: object, **kwargs: Any) -> None:
+        """`ctx.log("…")` is `ctx.log.info("…")`."""
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        self.log(logging.INFO, msg, *args, **kwargs)
+
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """As of `logging`; other words by name stand behind the line: no line fails a job."""
+        if named := {name: kwargs.pop(name) for name in kwargs.keys() - LOG_WORDS}:
+            said = " ".join(f"{name}={named[name]!r}" for name in sorted(named))
+            msg, args = f"{_line(msg, args)} {said}", ()
         self._sink.log(self._ctx, level, _line(msg, args) + _raised(kwargs.get("exc_info")))
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, msg, *args, **kwargs)

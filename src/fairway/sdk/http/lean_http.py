@@ -107,6 +107,7 @@ class LeanHttp:
         if parts.scheme == "https":
             self._tls = httpx2.create_ssl_context()
         self._prefix = parts.path.rstrip("/")
+        self._headers = headers
         self._head = _lines({"Host": parts.netloc.rpartition("@")[2], **headers})
         self._idle: list[Connection] = []
 
@@ -124,7 +125,7 @@ class LeanHttp:
                 _unreachable(self._named, error), is_elsewhere=True, is_sent=is_sent
             ) from error
         if reply.is_error:
-            raise_for(reply, question)
+            raise_for(reply, question, self._headers)
         self._on_owner(reply.headers.get(OWNER_HEADER))
         return reply.content
 

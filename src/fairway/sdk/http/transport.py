@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import httpx2
 import msgspec
 
-from fairway.core.errors import Conflict, FairwayError
+from fairway.core.errors import Conflict, FairwayError, Forbidden
 from fairway.sdk.http.addresses import OWNER_HEADER, Addresses
 from fairway.sdk.http.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.http.http_reply import HttpReply
@@ -36,6 +36,13 @@ UPLOAD_SECONDS = 300.0
 
 NOT_NOW = frozenset({429, 502, 503, 504})
 ELSEWHERE = NOT_NOW - {429}  # another server may do; a limit is the same at every one
+
+KEY_HEADER = "Authorization"
+SENT_KEY = MappingProxyType({KEY_HEADER: ""})
+NO_KEY = (
+    "The server asks for a key, and none was given: set FAIRWAY_API_KEY beside FAIRWAY_URL, or"
+    ' write App(…, api_key="fw_…").'
+)
 
 HOME_ELSEWHERE = "HOME_ELSEWHERE"  # a region says so of what it does not pass on, such as a stream
 
@@ -84,7 +91,7 @@ class Transport:
         self._patience_seconds = patience_seconds
         self.headers = {"User-Agent": user_agent}
         if settings.api_key:
-            self.headers["Authorization"] = f"Bearer {settings.api_key}"
+            self.headers[KEY_HEADER] = f"Bearer {settings.api_key}"
         if settings.acting_for:
             self.headers["Fairway-Tenant"] = settings.acting_for
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
@@ -130,7 +137,7 @@ class Transport:
             ) as response:
                 if response.is_error:
                     await response.aread()
-                    raise_for(response, question)
+                    raise_for(response, question, self.headers)
                 yield response
 
     @contextmanager
@@ -214,7 +221,7 @@ class Transport:
                 timeout=timeout,
             )
             if response.is_error:
-                raise_for(response, question)
+                raise_for(response, question, self.headers)
             self.addresses.answered(url)
             self.addresses.learn(response.headers.get(OWNER_HEADER))
             return response.content
@@ -248,7 +255,14 @@ class Transport:
         return Unreachable(f"{asked}; is the server running?")
 
 
-def raise_for(response: httpx2.Response | HttpReply, question: Question) -> None:
+def raise_for(
+    response: httpx2.Response | HttpReply,
+    question: Question,
+    sent: Mapping[str, str] = SENT_KEY,
+) -> None:
+    """`sent` are the headers that every question to a server has."""
+    if response.status_code == 401 and KEY_HEADER not in sent:
+        raise Forbidden(NO_KEY, code="UNAUTHENTICATED")
     retry_after = parse_retry_after(response.headers.get("retry-after"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)

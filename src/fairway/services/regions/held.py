@@ -89,10 +89,11 @@ class HeldJobs:
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
         async with told_if_away, self._database.people() as connection:
-            found = await store.find(
-                connection, self._tenant_shards.of_job(tenant, job), tenant, job
-            )
-        if found is None or (place := _place(found, job)) is None:
+            shard = self._tenant_shards.of_job(tenant, job)
+            calls = await store.find(connection, shard, tenant, job)
+        placed = ((one, _place(one, job)) for one in calls)
+        found, place = next((one for one in placed if one[1] is not None), (None, None))
+        if found is None or place is None:
             return None
         if found.told is None:
             return HeldSight(found, place, None)

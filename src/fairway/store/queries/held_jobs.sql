@@ -97,9 +97,11 @@ DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:id
 UPDATE held_jobs SET told = :told, body = '' WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
 
 -- name: find_held
--- The call that a job came with, if it is held here or what became of it is known.
-SELECT id::text AS id, last_id::text AS last_id, kind, job_count, body, told, accepted_at FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 1
+-- Calls that a job may have come with, if it is held here or what became of it is known: ids of calls that came at one moment
+-- through several servers lie between each other. Of the nearest so many, for a tenant may have very many.
+SELECT id::text AS id, last_id::text AS last_id, kind, job_count, body, told, accepted_at FROM (
+    SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 32
+) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
 
 -- name: count_held
 -- Jobs that wait here, in all and of the tenants that have most.

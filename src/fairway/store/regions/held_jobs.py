@@ -17,7 +17,6 @@ from fairway.store.connections.database import (
     Connection,
     execute,
     fetch_as,
-    fetch_row,
     fetch_values,
 )
 from fairway.store.sql import load
@@ -127,10 +126,10 @@ async def tell(
 
 async def find(
     connection: Connection, shard: ShardId, tenant: TenantId, job: JobId
-) -> FoundHeld | None:
-    """The call that may have brought this job."""
-    row = await fetch_row(connection, _SQL["find_held"], shard=shard, tenant=tenant, id=job)
-    return None if row is None or job > row["last_id"] else FoundHeld(*row)
+) -> list[FoundHeld]:
+    """The calls that may have brought this job."""
+    asked = {"shard": shard, "tenant": tenant, "id": job}
+    return await fetch_as(FoundHeld, connection, _SQL["find_held"], **asked)
 
 
 async def counts(connection: Connection, shards: Sequence[ShardId]) -> list[HeldCount]:
