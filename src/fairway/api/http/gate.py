@@ -63,6 +63,7 @@ class ConnectionGate:
         self._unread: dict[GuardedConnection, tuple[float, int]] = {}  # until when; bytes
         self._unread_bytes, self._unread_bytes_max = 0, limits.unread_bytes
         self._refused = metrics.connections_refused
+        self._handed = metrics.connections_handed
         metrics.connections.set_function(lambda: len(self.book))
         metrics.unread_bytes.set_function(lambda: self._unread_bytes)
 
@@ -83,6 +84,16 @@ class ConnectionGate:
         self.admit(connection, address)
         if has_room:
             connection.proved(facts.tenant)
+
+    def hand_over(
+        self, connection: GuardedConnection, tenant: TenantId, number: int, moves: int
+    ) -> None:
+        """To this process of ours, if that takes it: else it stays as it is."""
+        if self.siblings is None or self.is_moving:
+            return
+        facts = Handed(tenant, moves, self.siblings.number, is_back=False)
+        if self.siblings.move(number, connection.transport, facts):
+            self._handed.inc()
 
     def _say_crowded(self, address: str, now: float) -> None:
         count = self.book.crowd_at(address)

@@ -220,18 +220,15 @@ class GuardedProtocol(LeanProtocol):
 
     def is_between_requests(self) -> bool:
         """All that was read is answered: what has come since is in the socket."""
-        has_begun_another = self.headers is not NOWHERE or not self.has_whole_body
-        return self.cycle is not None and not (has_begun_another or self.is_being_answered())
+        if self.cycle is None or self.is_being_answered() or self.pipeline:
+            return False
+        return self.headers is NOWHERE and self.has_whole_body
 
     def _go(self) -> None:
         number, self._goes_to = self._goes_to, 0
-        siblings, tenant = self._gate.siblings, self._gate.book.holder_of(self)
-        if siblings is None or tenant is None or not number or self._gate.is_moving:
-            return
-        moves = 0 if self._moves is None else self._moves.moves
-        if self.is_between_requests() and not self.pipeline:
-            facts = Handed(tenant, moves + 1, siblings.number, is_back=False)
-            siblings.move(number, self.transport, facts)
+        tenant, moves = self._gate.book.holder_of(self), self._moves
+        if number and tenant is not None and moves is not None and self.is_between_requests():
+            self._gate.hand_over(self, tenant, number, moves.moves + 1)
 
     # -- the door's side ---------------------------------------------------------------------
 
