@@ -70,6 +70,8 @@ class Siblings:
     def close(self) -> None:
         """What comes from now on waits for our next life."""
         asyncio.get_running_loop().remove_reader(self._taken)
+        for one in (self._taken, *self._handed):
+            one.close()  # our hold on it: the parent has another
 
     def hand(self, number: int, descriptor: int, facts: Handed) -> bool:
         """Whether it is on its way; then it is not ours any more."""

@@ -86,10 +86,10 @@ class HttpServer(uvicorn.Server):
             if listeners.group is not None:
                 await self._move_clients()
         finally:
+            if self._gate.siblings is not None:
+                self._gate.siblings.close()  # before those that are here are closed
             self.should_exit = True
             await task
-            if self._gate.siblings is not None:
-                self._gate.siblings.close()
         await self._sweep.stop()
 
     def _take_from_siblings(self) -> None:
