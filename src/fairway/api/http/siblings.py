@@ -102,7 +102,7 @@ class Siblings:
             return False
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except OSError:  # it has gone
             return False
         return True
 

@@ -8,6 +8,7 @@ move doubles the rest before the next.
 
 from __future__ import annotations
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.ids import TenantId
 
 PASSED_ON_MIN = 4  # requests of one tenant, one after the other
@@ -17,7 +18,7 @@ REST_SECONDS_MAX = 640.0
 
 def rest_seconds(moves: int) -> float:
     """How long a connection stays that has moved so often."""
-    return min(REST_SECONDS * 2.0 ** min(moves - 1, 10), REST_SECONDS_MAX) if moves else 0.0
+    return backoff_seconds(REST_SECONDS, moves - 1, REST_SECONDS_MAX) if moves else 0.0
 
 
 class ConnectionMoves:
