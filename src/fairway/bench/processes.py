@@ -184,12 +184,15 @@ async def _begin(one: Measured, load: Load, sources: Sequence[Source]) -> None:
     await watch.look()
     done = watch.done
 
+    tally = Tally()
+
     async def send(connection: LoadConnection, requests: Requests) -> None:
-        for request, _ in islice(requests, load.requests_before):
-            await connection.send(request)
+        for request, jobs in islice(requests, load.requests_before):
+            status, *_ = await connection.send(request)
+            tally.add(status, jobs, 0.0)
 
     await asyncio.gather(*(send(*source) for source in sources))
-    await watch.settle(done + len(sources) * load.requests_before * load.jobs)
+    await watch.settle(done + tally.jobs)
 
 
 async def _timed(one: Measured, load: Load, seconds: float, sources: Sequence[Source]) -> Cost:
