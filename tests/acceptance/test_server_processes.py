@@ -9,6 +9,7 @@ import time
 
 from tests.acceptance.house import House, Server
 from tests.acceptance.processes import is_alive, send, tree, until
+from tests.acceptance.producers import Producers
 
 UP = re.compile(r'^fairway_server_process_up\{process="(\d)"\} 1\.0$', re.MULTILINE)
 READY = re.compile(
@@ -41,21 +42,30 @@ async def nobody_is_turned_away_by_a_rolling_restart(
     before, began = await house.metric("fairway_jobs_accepted_total"), time.monotonic()
     load = house.load(rate=100, clients=12, first=10_000)
     load.call_seconds_max = 30  # who gives up sooner does not see whether it would be answered
-    async with load:
+    producers = Producers(house, 6)
+    async with load, producers:
         await load.has_accepted(20)
+        await producers.has_accepted(60)
         server.send(signal.SIGHUP)
         await server.says('"servers restarted"')
         await load.has_accepted(20)
+        await producers.has_accepted(60)
     assert set(load.answers) == {"202"}, load.answers
+    await producers.check()
+    assert not producers.others
+    handed = await house.metric("fairway_connections_handed_total")
+    assert handed >= 3, "producers went to who owns their jobs"
     old, new = ready_processes(server)[1:3], ready_processes(server)[3:]
     assert [is_alive(pid) for pid in (*old, *new)] == [False, False, True, True]
     counted = await house.metric("fairway_jobs_accepted_total") - before
-    assert counted == len(load.accepted), "the processes' counts add up, over their lives"
+    accepted = [*load.accepted, *producers.accepted.values()]
+    assert counted == len(accepted), "the processes' counts add up, over their lives"
     figures["rolling restart of two server processes"] = (
         f"{time.monotonic() - began:.1f} s, {len(load.accepted)} jobs, none refused,"
-        f" longest call {load.longest_seconds:.2f} s"
+        f" longest call {load.longest_seconds:.2f} s;"
+        f" {len(producers.accepted)} in pipelines, {handed:.0f} connections handed over"
     )
-    return load.accepted
+    return accepted
 
 
 async def test_two_processes_behind_one_port(house: House, figures: dict[str, str]) -> None:

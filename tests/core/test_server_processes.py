@@ -12,6 +12,7 @@ from fairway.core.server_processes import (
     PROCESSES_MAX,
     WHOLE,
     ProcessGroup,
+    SiblingFiles,
     connections_needed,
     connections_of,
     part_of,
@@ -67,7 +68,8 @@ def test_parts_of_memory_are_no_more_than_all_of_it_but_for_what_each_needs(
 def test_a_process_learns_who_it_is_as_its_parent_says(drawn: tuple[int, int]) -> None:
     count, number = drawn
     urls = tuple(f"http://[::1]:{port}" for port in range(9000, 9000 + count))
-    group = ProcessGroup("1f00", number, 7, urls, tuple(range(20, 20 + count)))
+    files = SiblingFiles(90, 90 + number, tuple(range(91, 91 + count)))
+    group = ProcessGroup("1f00", number, 7, urls, tuple(range(20, 20 + count)), files)
     assert ProcessGroup.of({"FAIRWAY_PROCESS_GROUP": group.said()}) == group
     assert sorted([*group.siblings, number]) == list(range(1, count + 1))
 

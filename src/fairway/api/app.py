@@ -82,7 +82,7 @@ class Api:
             if group is None
             else ProcessMetrics(platform.metrics, group, peers, platform.cluster.secret)
         )
-        passing = Passing(platform, peers, self.relay.is_elsewhere)
+        passing = Passing(platform, peers, self.relay.is_elsewhere, group)
         edge, regions = Edge(platform, self.relay, passing), platform.regions
         self._gate = None if regions is None else RegionGate(platform, regions)
         self._inlet = None if regions is None else RegionInlet(platform, regions, passing)

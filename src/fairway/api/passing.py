@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.frames import FRAME_BYTES_MAX
 from fairway.api.http.headers import Header
 from fairway.api.owner_line import OwnerConnection
@@ -36,6 +37,7 @@ from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from
 from fairway.core.job import is_heavy
+from fairway.core.server_processes import ProcessGroup
 from fairway.core.tenant import Tenant
 from fairway.runtime.plain_http import Reply
 from fairway.runtime.telemetry import logger
@@ -101,7 +103,14 @@ SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.paylo
 
 
 class Passing:
-    def __init__(self, platform: Platform, peers: Peers, is_elsewhere: IsElsewhere) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        peers: Peers,
+        is_elsewhere: IsElsewhere,
+        group: ProcessGroup | None = None,
+    ) -> None:
+        self._numbers = {} if group is None else group.numbers  # of processes, by url
         self._platform = platform
         self._peers = peers
         self._is_elsewhere = is_elsewhere
@@ -118,8 +127,11 @@ class Passing:
         """The region in which this tenant's jobs are, if that is another."""
         return None if self._abroad is None else self._abroad.elsewhere(tenant)
 
-    def owner_header(self, tenant: Tenant) -> tuple[Header, ...]:
-        """Tells a program which address would have been nearer, if that one answers."""
+    def owner_header(self, scope: Scope, tenant: Tenant) -> tuple[Header, ...]:
+        """Tells a program which address would have been nearer, if that one answers.
+
+        The connection itself may go there after this reply, where that is a process of ours.
+        """
         shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard) or (url := self._owner_of(shard)) is None:
             return ()
@@ -128,6 +140,9 @@ class Passing:
         line = self._lines.get(url)
         if line is None or line.is_resting():
             return ()
+        number, connection = self._numbers.get(url), scope.get(CONNECTION)
+        if number is not None and connection is not None:
+            connection.passed_on(tenant.id, number)
         return ((OWNER, url.encode("latin-1", "replace")),)
 
     def submit(

@@ -214,7 +214,7 @@ def processes(
     tenants
         Tenants with a 100-fold skew.
     seconds
-        Length of each timed part: two of each kind in a turn.
+        Length of each timed part: four of each kind in a turn.
     turns
         Of each kind.
     batches_per_second

@@ -79,19 +79,25 @@ async def measure(options: EngineOptions) -> dict[str, float]:
 # -- requests ----------------------------------------------------------------------------------
 
 
+def one_batch(key: str) -> bytes:
+    jobs = [{"type": "bench.noop", "payload": {"n": n}} for n in range(BATCH)]
+    return post("/v1/jobs/batch", key, json.dumps({"jobs": jobs}, separators=(",", ":")).encode())
+
+
+def one_job(key: str) -> bytes:
+    return post("/v1/jobs", key, b'{"type":"bench.noop","payload":{"n":1}}')
+
+
 def batch_requests(platform: BenchPlatform) -> Requests:
     """Batches of 100 jobs of one tenant each, tenants drawn with their skew."""
-    jobs = [{"type": "bench.noop", "payload": {"n": n}} for n in range(BATCH)]
-    body = json.dumps({"jobs": jobs}, separators=(",", ":")).encode()
-    ready = {key: post("/v1/jobs/batch", key, body) for key in platform.keys}
+    ready = {key: one_batch(key) for key in platform.keys}
     while True:
         for tenant in platform.draw(1000):
             yield ready[platform.keys[tenant]], BATCH
 
 
 def single_requests(platform: BenchPlatform) -> Requests:
-    body = b'{"type":"bench.noop","payload":{"n":1}}'
-    ready = {key: post("/v1/jobs", key, body) for key in platform.keys}
+    ready = {key: one_job(key) for key in platform.keys}
     while True:
         for tenant in platform.draw(1000):
             yield ready[platform.keys[tenant]], 1

@@ -1,14 +1,17 @@
 """`fairway bench processes`: what a job costs in processor time, by processes and shards.
 
     1 process and 1 shard, then 1, 2 and 4 processes with 64 shards, in turns: batches of 100, and
-    one job a request. Of each the processor time a job of servers, worker and PostgreSQL, apart
-    and together, and the sum as a ratio to one process with one shard.
+    one job a request; each on connections that speak for all tenants, as a gateway's do (`batch`,
+    `single`), and on connections that speak for one each, as producers' do (`batch_own`,
+    `single_own`). Of each the processor time a job of servers, worker and PostgreSQL, apart and
+    together, and the sum as a ratio to one process with one shard.
 
 Each kind has a platform of its own; all are there during the whole run and take turns, so that they
 meet the same moments of the machine. Jobs come at the same rate everywhere, for who has more to do
 gathers more in a statement; what the load costs itself is not counted. `/metrics` of several
 processes asks each of them, so it is looked at once a second only. Where `jobs_per_s` is far below
-what was asked for, the machine was too busy: compare within one run, at a lower rate.
+what was asked for, the machine was too busy: compare within one run, at a lower rate. Producers'
+connections have carried a few requests before the time is taken: they are kept, not made anew.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from itertools import islice, repeat
 from typing import NamedTuple
 
 from fairway.bench import output
@@ -28,19 +32,28 @@ from fairway.bench.engine import (
     Requests,
     Watch,
     batch_requests,
+    one_batch,
+    one_job,
     single_requests,
 )
 from fairway.bench.output import Aim, part
 from fairway.bench.platform import BenchPlatform, bench_platform
-from fairway.rig.load import Tally, closed_loop
+from fairway.core.ownership.connection_moves import PASSED_ON_MIN
+from fairway.rig.load import Tally, closed_loops
+from fairway.rig.load_client import LoadConnection
 from fairway.rig.usage import run_seconds
 
 RATIO_MAX = 1.15
-LOADS = ("batch", "single")
+LOADS = ("batch", "single", "batch_own", "single_own")
 PARTS = ("server", "worker", "postgres")
 CONNECTIONS = 64  # more than are ever needed: they come as they are due
+OWN_CONNECTIONS = 32  # one for each of so many tenants
+OWN_REQUESTS_BEFORE = PASSED_ON_MIN + 2
 LOOK_SECONDS = 1.0
 WARM_SECONDS = 2.0
+
+
+Source = tuple[LoadConnection, Requests]
 
 
 class Kind(NamedTuple):
@@ -65,9 +78,36 @@ class ProcessOptions(NamedTuple):
 
 class Load(NamedTuple):
     name: str
-    requests: Callable[[BenchPlatform], Requests]
+    sources: Callable[[BenchPlatform], list[Requests]]  # one for each connection
     jobs: int  # of one request
     per_second: float  # jobs; the same for every kind
+    requests_before: int = 0  # on each connection, before the time is taken
+
+
+def for_all(requests: Callable[[BenchPlatform], Requests]) -> Callable[..., list[Requests]]:
+    """Every connection speaks for all tenants."""
+    return lambda platform: [requests(platform)] * CONNECTIONS
+
+
+def for_one(request: Callable[[str], bytes], jobs: int) -> Callable[..., list[Requests]]:
+    """Every connection speaks for a tenant of its own, busy ones and quiet ones."""
+
+    def sources(platform: BenchPlatform) -> list[Requests]:
+        step = max(1, len(platform.keys) // OWN_CONNECTIONS)
+        return [repeat((request(key), jobs)) for key in platform.keys[::step][:OWN_CONNECTIONS]]
+
+    return sources
+
+
+def loads_of(options: ProcessOptions) -> tuple[Load, ...]:
+    batches, singles = options.batches_per_second, options.singles_per_second
+    own_batches, own_singles = for_one(one_batch, BATCH), for_one(one_job, 1)
+    return (
+        Load("batch", for_all(batch_requests), BATCH, batches),
+        Load("single", for_all(single_requests), 1, singles),
+        Load("batch_own", own_batches, BATCH, batches, OWN_REQUESTS_BEFORE),
+        Load("single_own", own_singles, 1, singles, OWN_REQUESTS_BEFORE),
+    )
 
 
 class Cost(NamedTuple):
@@ -95,10 +135,7 @@ def run(options: ProcessOptions, *, json_output: bool) -> int:
 
 
 async def measure(options: ProcessOptions) -> dict[str, float]:
-    loads = (
-        Load("batch", batch_requests, BATCH, options.batches_per_second),
-        Load("single", single_requests, 1, options.singles_per_second),
-    )
+    loads = loads_of(options)
     costs: Costs = {}
     async with AsyncExitStack() as platforms:
         there = [await _started(kind, options.tenants, loads, platforms) for kind in KINDS]
@@ -130,6 +167,35 @@ async def _started(
 
 async def _cost(one: Measured, load: Load, seconds: float) -> Cost:
     """Microseconds of processor time a job that was recorded, by part."""
+    client, requests = one.platform.client(), load.sources(one.platform)
+    opened = await asyncio.gather(*(client.connect() for _ in requests))
+    try:
+        sources = list(zip(opened, requests, strict=True))
+        await _begin(one, load, sources)
+        return await _timed(one, load, seconds, sources)
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+async def _begin(one: Measured, load: Load, sources: Sequence[Source]) -> None:
+    """What was sent before the time is taken is done when it is."""
+    watch = Watch(one.platform)
+    await watch.look()
+    done = watch.done
+
+    tally = Tally()
+
+    async def send(connection: LoadConnection, requests: Requests) -> None:
+        for request, jobs in islice(requests, load.requests_before):
+            status, *_ = await connection.send(request)
+            tally.add(status, jobs, 0.0)
+
+    await asyncio.gather(*(send(*source) for source in sources))
+    await watch.settle(done + tally.jobs)
+
+
+async def _timed(one: Measured, load: Load, seconds: float, sources: Sequence[Source]) -> Cost:
     watch = Watch(one.platform)
     await watch.look()
     done, before = watch.done, {name: run_seconds(pid) for name, pid in one.pids.items()}
@@ -146,12 +212,8 @@ async def _cost(one: Measured, load: Load, seconds: float) -> Cost:
         return is_due
 
     try:
-        tally = await closed_loop(
-            one.platform.client(),
-            load.requests(one.platform),
-            connections=CONNECTIONS,
-            may_go=may_go,
-            is_over=lambda tally: time.perf_counter() > began + seconds,
+        tally = await closed_loops(
+            sources, may_go=may_go, is_over=lambda tally: time.perf_counter() > began + seconds
         )
     finally:
         following.cancel()

@@ -15,6 +15,7 @@ DEFAULT_MAX = 8  # as many as the 100 connections of a usual PostgreSQL have roo
 PROCESSES_MAX = 64
 DEDICATED_CONNECTIONS = 2  # of a process: for leadership, and to see whether the store is there
 GROUP_VARIABLE = "FAIRWAY_PROCESS_GROUP"
+PID_BYTES = 8  # of each process, in the file that says who takes connections
 SPARE_CONNECTIONS = 5  # beside servers: a migration, a backup, an operator
 
 
@@ -58,6 +59,14 @@ def connections_needed(processes: int) -> int:
     return connections_of(processes) + SPARE_CONNECTIONS
 
 
+class SiblingFiles(NamedTuple):
+    """Descriptors by which processes hand connections to each other."""
+
+    pids_fd: int  # the processes that take connections, by number
+    taken_fd: int  # where this one takes them
+    handed_fds: tuple[int, ...]  # where each is handed them, by number
+
+
 class ProcessGroup(NamedTuple):
     """All processes of one server, and this one among them."""
 
@@ -66,24 +75,33 @@ class ProcessGroup(NamedTuple):
     listen_fd: int  # its own address, which no other listens at
     urls: tuple[str, ...]  # where each is reached, by number
     counts_fds: tuple[int, ...]  # where each keeps what it has counted, by number
+    files: SiblingFiles
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ProcessGroup | None:
         said = environment.get(GROUP_VARIABLE, "").split()
         if not said:
             return None
-        name, number, listen_fd, urls, counts_fds = said
-        numbers = tuple(map(int, counts_fds.split(",")))
-        return cls(name, int(number), int(listen_fd), tuple(urls.split(",")), numbers)
+        name, number, listen_fd, urls, counts_fds, pids_fd, taken_fd, handed_fds = said
+        files = SiblingFiles(int(pids_fd), int(taken_fd), _numbers(handed_fds))
+        where = tuple(urls.split(","))
+        return cls(name, int(number), int(listen_fd), where, _numbers(counts_fds), files)
 
     def said(self) -> str:
         """The words for the variable."""
-        counts_fds = ",".join(map(str, self.counts_fds))
-        return f"{self.name} {self.number} {self.listen_fd} {','.join(self.urls)} {counts_fds}"
+        urls, files = ",".join(self.urls), self.files
+        counts_fds, handed_fds = _words(self.counts_fds), _words(files.handed_fds)
+        own = f"{self.name} {self.number} {self.listen_fd} {urls} {counts_fds}"
+        return f"{own} {files.pids_fd} {files.taken_fd} {handed_fds}"
 
     @property
     def url(self) -> str:
         return self.urls[self.number - 1]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """By address."""
+        return {url: number for number, url in enumerate(self.urls, 1)}
 
     @property
     def siblings(self) -> list[int]:
@@ -93,3 +111,11 @@ class ProcessGroup(NamedTuple):
     def server_name(self, pid: int) -> str:
         """Another in every life: what the last one owned is not owned by this one."""
         return f"{self.name}-{self.number}.{pid}"
+
+
+def _words(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(map(int, words.split(",")))

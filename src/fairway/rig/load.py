@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from fairway.rig.load_client import LoadClient
+from fairway.rig.load_client import LoadClient, LoadConnection
 from fairway.rig.quantile import quantile
 from fairway.rig.validity import complaints
 
@@ -51,10 +51,25 @@ async def closed_loop(
 
     A request comes with how many jobs it brings.
     """
+    opened = await asyncio.gather(*(client.connect() for _ in range(connections)))
+    all_of_them = [(connection, requests) for connection in opened]
+    try:
+        return await closed_loops(all_of_them, may_go=may_go, is_over=is_over)
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+async def closed_loops(
+    sources: Sequence[tuple[LoadConnection, Iterator[tuple[bytes, int]]]],
+    *,
+    may_go: Callable[[Tally], bool],
+    is_over: Callable[[Tally], bool],
+) -> Tally:
+    """The same on connections that are there, each with its own requests."""
     tally = Tally()
 
-    async def drive() -> None:
-        connection = await client.connect()
+    async def drive(connection: LoadConnection, requests: Iterator[tuple[bytes, int]]) -> None:
         while not is_over(tally):
             if not may_go(tally):
                 await asyncio.sleep(REST_SECONDS)
@@ -65,9 +80,8 @@ async def closed_loop(
             began = time.perf_counter()
             status, *_ = await connection.send(request)
             tally.add(status, jobs, time.perf_counter() - began)
-        connection.close()
 
-    await asyncio.gather(*(drive() for _ in range(connections)))
+    await asyncio.gather(*(drive(*source) for source in sources))
     return tally
 
 

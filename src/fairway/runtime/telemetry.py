@@ -178,6 +178,11 @@ class Metrics:
             ["reason"],
             **r,
         )
+        self.connections_handed = Counter(
+            "fairway_connections_handed_total",
+            "Connections handed to the process of this server that owns what is sent on them.",
+            **r,
+        )
         self.unread_bytes = Gauge(
             "fairway_unread_bytes", "Bytes of replies that wait to be read.", **r
         )

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from tests.api.house import House
 
-from fairway.api.http import protocol
-from fairway.api.http.protocol import HEADERS_MAX, TARGET_BYTES_MAX
+from fairway.api.http import gate
+from fairway.api.http.head_limits import HEADERS_MAX, TARGET_BYTES_MAX
 
 PATIENCE_SECONDS = 20.0  # for a busy machine
 HELLO = {"types": [{"name": "none"}], "slots": {"short": 1}}
@@ -89,7 +89,7 @@ def ahead(house: House, stack: ExitStack, key: str) -> socket.socket:
 def test_of_too_many_that_are_ahead_the_one_that_waited_longest_is_closed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "AHEAD_MAX", 2)
+    monkeypatch.setattr(gate, "AHEAD_MAX", 2)
     key = house.new_key({"scope": "worker"})
     refused = house.platform.metrics.connections_refused.labels("ahead")._value
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def test_of_too_many_that_are_ahead_the_one_that_waited_longest_is_closed(
 def test_who_has_heard_all_answers_is_not_ahead_any_more(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "AHEAD_MAX", 2)
+    monkeypatch.setattr(gate, "AHEAD_MAX", 2)
     _, key = house.new_tenant()
     look = f"GET /v1/jobs?limit=1 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
     with ExitStack() as stack:

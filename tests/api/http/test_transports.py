@@ -19,7 +19,7 @@ from tests.api.test_front_door import (
 )
 from tests.postgres import Server
 
-from fairway.api.http import protocol
+from fairway.api.http import gate
 from fairway.api.http.transports import LINGER_BYTES
 
 LARGE_BYTES = 7 << 20  # more than the kernel keeps for a connection
@@ -44,7 +44,7 @@ def large_job(house: House, key: str) -> str:
 def test_a_reply_that_nobody_reads_ends_with_its_connection(
     narrow: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr(gate, "UNREAD_SECONDS", 0.5)
     _, key = narrow.new_tenant()
     job = large_job(narrow, key)
     cut = narrow.platform.metrics.connections_refused.labels("unread")
@@ -62,7 +62,7 @@ def test_a_reply_that_nobody_reads_ends_with_its_connection(
 
 
 def test_a_slow_reader_is_told_everything(narrow: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1.0)
+    monkeypatch.setattr(gate, "UNREAD_SECONDS", 1.0)
     _, key = narrow.new_tenant()
     job = large_job(narrow, key)
     with line(narrow) as connection:

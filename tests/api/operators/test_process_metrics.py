@@ -9,7 +9,7 @@ import pytest
 from fairway.api.operators import process_metrics
 from fairway.api.operators.process_metrics import NAMED_MAX, ProcessMetrics
 from fairway.api.peers import Peers
-from fairway.core.server_processes import ProcessGroup
+from fairway.core.server_processes import ProcessGroup, SiblingFiles
 from fairway.runtime.plain_http import HttpClient, Reply
 from fairway.runtime.telemetry import Metrics
 
@@ -39,7 +39,7 @@ async def test_who_asks_again_and_again_asks_every_process_so_often(
     peers._clients[NOWHERE, True] = sibling
     kept = (os.memfd_create("own"), os.memfd_create("other"))
     try:
-        group = ProcessGroup("shop", 1, 0, (NOWHERE, NOWHERE), kept)
+        group = ProcessGroup("shop", 1, 0, (NOWHERE, NOWHERE), kept, SiblingFiles(0, 0, ()))
         figures = ProcessMetrics(metrics, group, peers, "secret")
         for number in range(NAMED_MAX):
             metrics.promoted.inc()

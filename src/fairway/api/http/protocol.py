@@ -11,186 +11,30 @@ connection.
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairway.api.http.asgi import CLOSE, CONNECTION, problem_reply, reply_text
-from fairway.api.http.lean_protocol import LeanProtocol
-from fairway.api.http.socket_protocol import SocketProtocol
-from fairway.core.backpressure.connections import (
-    AHEAD_MAX,
-    ConnectionBook,
-    ConnectionLimits,
-    address_of,
+from fairway.api.http.gate import ConnectionGate
+from fairway.api.http.head_limits import (
+    HEAD_BYTES_MAX,
+    HEAD_TOO_LARGE,
+    HEAD_TOO_SLOW,
+    HEADERS_MAX,
+    TARGET_BYTES_MAX,
+    TOO_MANY_HEADERS,
 )
+from fairway.api.http.lean_protocol import LeanProtocol
+from fairway.api.http.siblings import Handed
+from fairway.api.http.socket_protocol import SocketProtocol
+from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import TenantId
-from fairway.runtime.loops import WorkInParts
-from fairway.runtime.telemetry import Metrics, logger
+from fairway.core.ownership.connection_moves import ConnectionMoves
 
-HEAD_BYTES_MAX = 64 << 10
-HEADERS_MAX = 128  # each is three objects, however short: a head of empty ones took 1.4 MB
-TARGET_BYTES_MAX = 8 << 10  # of the request line: kept in three forms, and taken apart
 FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
 STRANGER_PIPELINED_MAX = 2  # before it has shown a valid key
-SWEEP_SECONDS = 0.5
-UNREAD_SECONDS = 30.0  # for a reply to get on by so many bytes, once it has to wait
-UNREAD_STEP_BYTES = 16 << 10
-CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
-
-log = logger("door")
-
-
-class GateLimits(NamedTuple):
-    connections: ConnectionLimits
-    head_seconds: float  # for a whole head, and for the rest of a body that nobody reads
-    unread_bytes: int  # of all replies that wait to be read
-    socket_paths: frozenset[bytes] = frozenset()  # where a connection may become a WebSocket
-
-
-class ConnectionGate:
-    """All connections of one server: how many there are, and which of them owe us something."""
-
-    def __init__(self, limits: GateLimits, metrics: Metrics) -> None:
-        self._head_seconds = limits.head_seconds
-        self.socket_paths = limits.socket_paths
-        self.is_moving = False  # what comes next on a connection is for another process
-        self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
-        self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
-        self._silent_until = 0.0
-        self._ahead: dict[GuardedProtocol, None] = {}  # the first has been here longest
-        self._unread: dict[GuardedProtocol, tuple[float, int]] = {}  # until when; bytes to be sent
-        self._unread_bytes, self._unread_bytes_max = 0, limits.unread_bytes
-        self._refused = metrics.connections_refused
-        metrics.connections.set_function(lambda: len(self.book))
-        metrics.unread_bytes.set_function(lambda: self._unread_bytes)
-
-    def move(self) -> None:
-        """From now on each reply is the last on its connection, and says so."""
-        self.is_moving = True
-
-    def admit(self, connection: GuardedProtocol, address: str) -> None:
-        leaving = self.book.arrived(connection, address)
-        if leaving is not None:
-            self._refused.labels("too many").inc()
-            self._say_crowded(address, connection.loop.time())
-            leaving.cut()
-
-    def _say_crowded(self, address: str, now: float) -> None:
-        count = self.book.crowd_at(address)
-        if count is None or now < self._silent_until:
-            return
-        self._silent_until = now + CROWD_LINE_SECONDS
-        log.warning(
-            "connections closed: one address has as many as it may",
-            address=address,
-            open=count,
-            setting="FAIRWAY_CONNECTIONS_PER_ADDRESS",
-        )
-
-    def owes(self, connection: GuardedProtocol, now: float) -> None:
-        connection.is_owing = True
-        self._owing.setdefault(connection, now + self._head_seconds)
-
-    def paid(self, connection: GuardedProtocol) -> None:
-        connection.is_owing = False
-        self._owing.pop(connection, None)
-
-    def is_ahead(self, connection: GuardedProtocol) -> None:
-        """It sent requests before it heard an answer. Few do, and what they sent is not counted."""
-        connection.is_ahead = True
-        self._ahead[connection] = None
-        if len(self._ahead) > AHEAD_MAX:
-            oldest = next(iter(self._ahead))
-            self.caught_up(oldest)
-            self._refused.labels("ahead").inc()
-            oldest.loop.call_soon(oldest.cut)  # it may be in the midst of the parser
-
-    def is_too_far_ahead(self, connection: GuardedProtocol) -> None:
-        """It asks on and on, and has not heard an answer yet."""
-        self._refused.labels("ahead").inc()
-        connection.cut()
-
-    def caught_up(self, connection: GuardedProtocol) -> None:
-        connection.is_ahead = False
-        self._ahead.pop(connection, None)
-
-    def is_full(self, connection: GuardedProtocol) -> None:
-        """Its reply waits to be read."""
-        self.is_read(connection)
-        until = asyncio.get_running_loop().time() + UNREAD_SECONDS
-        waiting_bytes = connection.transport.get_write_buffer_size()
-        self._unread[connection] = (until, waiting_bytes)
-        self._unread_bytes += waiting_bytes
-        while self._unread_bytes > self._unread_bytes_max and len(self._unread) > 1:
-            self._cut(self._heaviest())
-
-    def is_read(self, connection: GuardedProtocol) -> None:
-        _, waiting_bytes = self._unread.pop(connection, (0.0, 0))
-        self._unread_bytes -= waiting_bytes
-
-    def _heaviest(self) -> GuardedProtocol:
-        """Of who leaves most unread, the connection with most of it."""
-        held: Counter[TenantId | None] = Counter()
-        for connection, (_, waiting_bytes) in self._unread.items():
-            held[self.book.holder_of(connection)] += waiting_bytes
-        (most, _), *_ = held.most_common(1)
-        of_most = (one for one in self._unread if self.book.holder_of(one) == most)
-        return max(of_most, key=lambda one: self._unread[one][1])
-
-    def _cut(self, connection: GuardedProtocol) -> None:
-        self.is_read(connection)
-        self._refused.labels("unread").inc()
-        connection.loop.call_soon(connection.cut)  # it may be in the midst of a write
-
-    def gone(self, connection: GuardedProtocol) -> None:
-        self._owing.pop(connection, None)
-        self._ahead.pop(connection, None)
-        self.is_read(connection)
-        self.book.left(connection)
-
-    async def run_once(self, now_us: int) -> float:
-        """Close those whose time is up; a loop calls this."""
-        now, late = asyncio.get_running_loop().time(), []
-        for connection, until in self._owing.items():
-            if until > now:
-                break
-            late.append(connection)
-        work = WorkInParts()
-        for connection in late:
-            if self._owing.pop(connection, None) is not None:  # it has not paid meanwhile
-                self._refused.labels("too slow").inc()
-                connection.too_slow()
-                await work.let_others()
-        self._cut_unread(now)
-        return SWEEP_SECONDS
-
-    def _cut_unread(self, now: float) -> None:
-        """Nobody reads what these are told: it would stay in memory for as long as they like."""
-        late = []
-        for connection, (until, _) in self._unread.items():
-            if until > now:
-                break
-            late.append(connection)
-        for connection in late:
-            if connection not in self._unread:
-                continue  # cut for another's sake
-            _, waiting_bytes = self._unread[connection]
-            if connection.transport.get_write_buffer_size() > waiting_bytes - UNREAD_STEP_BYTES:
-                self._cut(connection)
-            else:
-                self.is_full(connection)
-
-    def refuse(self, connection: GuardedProtocol, error: FairwayError) -> None:
-        """Answer what was no request, and close."""
-        self._refused.labels(error.code).inc()
-        if connection.is_being_answered():
-            connection.cut()  # a second answer would be taken for a part of the first
-        else:
-            connection.answer(error)
 
 
 class _Nowhere(list[tuple[bytes, bytes]]):
@@ -209,17 +53,23 @@ class GuardedProtocol(LeanProtocol):
     __slots__ = (
         "_body_bytes",
         "_gate",
+        "_goes_to",
+        "_handed",
         "_head_bytes",
         "_is_socket",
+        "_moves",
         "_sent_bytes",
         "is_ahead",
         "is_known",
         "is_owing",
     )
 
-    def __init__(self, gate: ConnectionGate, **given: Any) -> None:
+    def __init__(self, gate: ConnectionGate, handed: Handed | None = None, **given: Any) -> None:
         super().__init__(**given)
         self._gate = gate
+        self._handed = handed  # another process had it before
+        self._moves: ConnectionMoves | None = None  # until a request of it was passed on
+        self._goes_to = 0  # the process that is to have it once it is between two requests
         self._head_bytes = 0
         self._sent_bytes = self._body_bytes = 0  # after the head, and what of it is body
         self.headers, self.url = NOWHERE, b""  # until the first head
@@ -231,8 +81,14 @@ class GuardedProtocol(LeanProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._gate.owes(self, self.loop.time())
-        self._gate.admit(self, address_of(self.client[0]) if self.client else "")
+        address = address_of(self.client[0]) if self.client else ""
+        if self._handed is None:
+            self._gate.owes(self, self.loop.time())
+            self._gate.admit(self, address)
+        else:
+            self._moves = ConnectionMoves(self._handed.moves, self.loop.time())
+            self.rest()
+            self._gate.admit_handed(self, address, self._handed)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gate.gone(self)
@@ -260,7 +116,7 @@ class GuardedProtocol(LeanProtocol):
         self._sent_bytes += len(data)
         super().data_received(data)
         if self._sent_bytes > HEAD_BYTES_MAX + FRAMING_MAX * self._body_bytes:
-            self._gate.refuse(self, _HEAD_TOO_LARGE)  # trailers without end, or the like
+            self._gate.refuse(self, HEAD_TOO_LARGE)  # trailers without end, or the like
 
     def _has_half_a_head(self) -> None:
         if self._is_too_much():
@@ -273,7 +129,7 @@ class GuardedProtocol(LeanProtocol):
 
     def _refuse_head(self) -> None:
         self.headers.clear()  # parser and protocol know each other: else it waits to be collected
-        self._gate.refuse(self, _TOO_MANY_HEADERS)
+        self._gate.refuse(self, TOO_MANY_HEADERS)
 
     def _receive_much(self, data: bytes, room: int) -> None:
         """The parser sees what a head may have; the rest only when the head was in there."""
@@ -284,7 +140,7 @@ class GuardedProtocol(LeanProtocol):
         if self._head_bytes == 0:  # a head has come to its end
             self.data_received(data[room:])
         else:
-            self._gate.refuse(self, _HEAD_TOO_LARGE)
+            self._gate.refuse(self, HEAD_TOO_LARGE)
 
     def is_busy(self) -> bool:
         return self.is_owing or self.is_being_answered()
@@ -331,6 +187,8 @@ class GuardedProtocol(LeanProtocol):
         super().on_response_complete()
         if not self.has_whole_body:  # a body that nobody reads any more must come to its end
             self._gate.owes(self, self.loop.time())
+        if self._goes_to:
+            self.loop.call_soon(self._go)
 
     # -- WebSockets --------------------------------------------------------------------------
 
@@ -350,6 +208,27 @@ class GuardedProtocol(LeanProtocol):
         self.ws_protocol_class = partial(SocketProtocol, self)  # type: ignore[assignment]  # it is called
         super().handle_websocket_upgrade()
         self.ws_protocol_class = None  # which has us: else we would wait to be collected
+
+    # -- other processes -----------------------------------------------------------------------
+
+    def passed_on(self, tenant: TenantId, number: int) -> None:
+        """The request under way was answered by this process of ours, which owns its tenant."""
+        now = self.loop.time()
+        if self._moves is None:
+            self._moves = ConnectionMoves(0, now)
+        self._goes_to = number if self._moves.may_go(tenant, now) else 0
+
+    def is_between_requests(self) -> bool:
+        """All that was read is answered: what has come since is in the socket."""
+        if self.cycle is None or self.is_being_answered() or self.pipeline:
+            return False
+        return self.headers is NOWHERE and self.has_whole_body
+
+    def _go(self) -> None:
+        number, self._goes_to = self._goes_to, 0
+        tenant, moves = self._gate.book.holder_of(self), self._moves
+        if number and tenant is not None and moves is not None and self.is_between_requests():
+            self._gate.hand_over(self, tenant, number, moves.moves + 1)
 
     # -- the door's side ---------------------------------------------------------------------
 
@@ -372,7 +251,7 @@ class GuardedProtocol(LeanProtocol):
 
     def too_slow(self) -> None:
         if self._head_bytes and not self.transport.is_closing():
-            self.answer(_HEAD_TOO_SLOW)
+            self.answer(HEAD_TOO_SLOW)
         else:
             self.cut()
 
@@ -384,15 +263,3 @@ class GuardedProtocol(LeanProtocol):
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
             self._gate.refuse(self, InvalidRequest(msg, code="INVALID_HTTP"))
-
-
-_HEAD_TOO_LARGE = InvalidRequest(
-    f"Request line and headers have at most {HEAD_BYTES_MAX} bytes.", code="HEAD_TOO_LARGE"
-)
-_TOO_MANY_HEADERS = InvalidRequest(
-    f"A request has at most {HEADERS_MAX} headers, and {TARGET_BYTES_MAX} bytes in its address.",
-    code="HEAD_TOO_LARGE",
-)
-_HEAD_TOO_SLOW = InvalidRequest(
-    "Request line and headers took too long to arrive.", code="REQUEST_TIMEOUT"
-)

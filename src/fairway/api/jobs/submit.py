@@ -245,7 +245,7 @@ class SubmitJob:
             with self._platform.waiting.slot("waits", tenant.id):
                 sight = await self._result(key_id, tenant, verdict, wait)
         quota = rate_limit(self._platform.admission.quota(tenant))
-        limits = (*quota, *self._passing.owner_header(tenant))
+        limits = (*quota, *self._passing.owner_header(scope, tenant))
         if sight is None:
             await _answer_accepted(scope, send, verdict, limits)
         else:

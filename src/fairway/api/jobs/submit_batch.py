@@ -180,7 +180,7 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        headers += self._passing.owner_header(tenant)
+        headers += self._passing.owner_header(scope, tenant)
         if (whole or (good and good[0].idempotency_key)) and _all_replayed(answers):
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)

@@ -12,7 +12,8 @@ import uvloop
 
 from fairway.api.app import Api
 from fairway.api.events import socket as event_socket
-from fairway.api.http.protocol import ConnectionGate, GateLimits
+from fairway.api.http.gate import ConnectionGate, GateLimits
+from fairway.api.http.siblings import Siblings
 from fairway.api.peers import Peers
 from fairway.cli.processes.http import HttpServer
 from fairway.cli.processes.listening import Listeners, listen
@@ -82,7 +83,9 @@ async def serve(
         settings.unread_bytes_max,
         frozenset({event_socket.PATH.encode()}),
     )
-    http = HttpServer(api, ConnectionGate(limits, platform.metrics), settings.idle_seconds)
+    siblings = None if listeners.group is None else Siblings(listeners.group)
+    gate = ConnectionGate(limits, platform.metrics, siblings)
+    http = HttpServer(api, gate, settings.idle_seconds)
     tune_gc(looks_at_old=False)
     collecting = Loop("collector", OldObjects().run_once, SystemClock())
     collecting.start()

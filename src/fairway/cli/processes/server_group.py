@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from fairway.cli.processes.listening import listen_at
 from fairway.cli.processes.server_process import ServerProcess
+from fairway.cli.processes.sibling_files import SiblingChannels
 from fairway.cli.processes.signals import Orders
 from fairway.cli.processes.supervisor import first_of
 from fairway.core.server_processes import ProcessGroup, processes_by_cores
@@ -64,10 +65,11 @@ class ServerGroup:
         self._orders = orders
         self._owned = _own_listeners(settings, processes)
         self._counts = [os.memfd_create(f"fairway-counts-{n}") for n in range(1, processes + 1)]
+        self._channels = SiblingChannels(processes)
         name, counts = secrets.token_hex(4), tuple(self._counts)
         urls = tuple(_url(settings, one) for one in self._owned)
         members = (
-            ProcessGroup(name, number, own.fileno(), urls, counts)
+            ProcessGroup(name, number, own.fileno(), urls, counts, self._channels.files_of(number))
             for number, own in enumerate(self._owned, 1)
         )
         self._servers = [
@@ -147,6 +149,7 @@ class ServerGroup:
         self._listener.close()
         for own in self._owned:
             own.close()
+        self._channels.close()
         for counts in self._counts:
             with suppress(OSError):
                 os.close(counts)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from fairway.cli.processes.listening import LISTEN_FD
 from fairway.cli.processes.signals import Orders
 from fairway.cli.processes.supervisor import Place, Program, first_of
-from fairway.core.server_processes import GROUP_VARIABLE, ProcessGroup
+from fairway.core.server_processes import GROUP_VARIABLE, ProcessGroup, SiblingFiles
 from fairway.runtime.loops import pause
 from fairway.runtime.service_manager import READY_FD
 from fairway.runtime.settings import Settings
@@ -142,5 +142,9 @@ def _as_member(alone: Program, settings: Settings, group: ProcessGroup) -> Progr
         alone,
         name=f"server {group.number}",
         environment={**alone.environment, **said},
-        files=(*alone.files, group.listen_fd, *group.counts_fds),
+        files=(*alone.files, group.listen_fd, *group.counts_fds, *_flat(group.files)),
     )
+
+
+def _flat(files: SiblingFiles) -> tuple[int, ...]:
+    return (files.pids_fd, files.taken_fd, *files.handed_fds)

@@ -92,6 +92,15 @@ class ConnectionBook(Generic[Connection]):
         held = self._of_tenant[holder] = self._of_tenant.get(holder, 0) + 1
         return held <= self._tenant_max and len(self) - self._staff <= self._shared_max
 
+    def has_room(self, address: str, holder: TenantId) -> bool:
+        """Whether one of this tenant more would be let stay, and nobody be closed for it."""
+        return (
+            self._of_address.get(address, 0) < self._limits.address_max
+            and len(self) < self._limits.total_max
+            and len(self) - self._staff < self._shared_max
+            and self._of_tenant.get(holder, 0) < self._tenant_max
+        )
+
     def left(self, connection: Connection) -> None:
         """It is closed; said twice, the second time means nothing."""
         address = self._addresses.pop(connection, None)
