@@ -40,6 +40,7 @@ from fairway.services.submit.submission_group import (
     apart,
     claims_of,
     dedup_claims,
+    first_shard,
     has_events,
     is_all_keyed,
     is_traced,
@@ -269,7 +270,7 @@ class Submissions:
     ) -> None:
         """Some are there: another server wrote them, or the store took them and not the others."""
         try:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=first_shard(group)) as connection:
                 doubles = await find_doubles(connection, group)
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
@@ -290,7 +291,7 @@ class Submissions:
     ) -> Written:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
-        async with self._database.hot(seconds) as connection:
+        async with self._database.hot(seconds, first_shard(group)) as connection:
             scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
             is_unique = any(item.unique for item in group)
             if not (claims or is_unique):

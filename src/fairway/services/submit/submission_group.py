@@ -140,6 +140,11 @@ def shards_of(group: list[Submission]) -> set[ShardId]:
     return {shard_of(item.jobs[0].id) for item in group}
 
 
+def first_shard(group: list[Submission]) -> ShardId:
+    """One of theirs: on a distributed store all of a group lie together."""
+    return shard_of(group[0].jobs[0].id)
+
+
 def apart(
     jobs: list[QueuedJob], foreign: Container[ShardId]
 ) -> tuple[list[QueuedJob], dict[ShardId, list[QueuedJob]]]:

@@ -27,6 +27,7 @@ from fairway.store.connections.connection_cache import (
 )
 from fairway.store.connections.hosts import Hosts
 from fairway.store.connections.known_types import TypedConnection, placed_by
+from fairway.store.connections.node_turns import NodeTurns, UseAtNode
 from fairway.store.connections.placement import Placement
 from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
 from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
@@ -37,6 +38,7 @@ from fairway.store.connections.session_limits import (
     SHORT_LOCKS,
     TIME_LIMITS,
 )
+from fairway.store.connections.session_state import leave_clean, vouch
 from fairway.store.connections.slow_calls import (
     SlowCalls,
     WatchedConnection,
@@ -109,6 +111,8 @@ class Database:
             *(ConnectionCache(*each, self.renew) for each in zip(pools, waits, strict=True))
         )
         self._hot, self._people, self._background, self._upkeep = self._pools
+        halves = max(1, pools[0].get_max_size() // 2) if placed else 0
+        self._at_nodes = NodeTurns(placed, halves) if placed else None
         self._slots, self._quick = QuerySlots(wait), QuerySlots(wait, QUICK)
         self._dedicated: set[Connection] = set()
         self.has_roles = has_roles
@@ -155,9 +159,13 @@ class Database:
             placed=placed,
         )
 
-    def hot(self, seconds: float = OWNER_SECONDS) -> Use:
-        """For the job path. Whoever has somebody waiting passes how long that one may wait."""
-        return self._hot.use(seconds)
+    def hot(self, seconds: float = OWNER_SECONDS, at: ShardId | None = None) -> Use | UseAtNode:
+        """For the job path. Whoever has somebody waiting passes how long that one may wait; and
+        everybody a shard, by which the node is known that the answer comes from."""
+        use = self._hot.use(seconds)
+        if self._at_nodes is None or at is None:
+            return use
+        return UseAtNode(self._at_nodes.of(at), use, min(seconds, PATIENT_WAIT_SECONDS))
 
     def people(self, seconds: float | None = None) -> UseAs:
         """For what operators and the house itself ask and wait for; tenants' are `quick`."""
@@ -206,6 +214,10 @@ class Database:
             return None
         return self.placement.group_of.get(shard, -1 - shard)
 
+    def is_silent(self, shard: ShardId) -> bool:
+        """Whether it lies on a node of a distributed store that does not answer."""
+        return self.placement is not None and self.placement.is_silent(shard)
+
     def batches_of(self, shards: Iterable[ShardId]) -> list[list[ShardId]]:
         """Shards that one statement may name: all, or on a distributed store a group of them."""
         groups: dict[int | None, list[ShardId]] = {}
@@ -236,7 +248,7 @@ class Database:
         )
         self._dedicated = {one for one in self._dedicated if not one.is_closed()} | {connection}
         async with Deadline(connection, seconds):
-            await _vouch(connection)
+            await vouch(connection)
         return connection
 
     async def away(self) -> None:
@@ -290,30 +302,13 @@ async def _pool(
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
-        init=_vouch,
+        init=vouch,
         # The driver's own reset is one more round trip for every use of a connection.
-        reset=_leave_clean,
+        reset=leave_clean,
         command_timeout=command_seconds,  # None: the use has a deadline
         timeout=CONNECT_SECONDS,
         server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS, **settings},
     )
-
-
-async def _vouch(connection: Connection) -> None:
-    """202 means on disk, whatever a role or a database says: `off` would make it a lie.
-
-    Any other value waits for our own disk at least; how much more is the operator's choice.
-    """
-    await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false)"
-        " WHERE current_setting('synchronous_commit') = 'off'"
-    )
-
-
-async def _leave_clean(connection: Connection) -> None:
-    """Nothing here leaves state on a connection, except a transaction that was cut short."""
-    if connection.is_in_transaction():
-        await connection.execute("ROLLBACK")
 
 
 async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:
