@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId, Term
 from fairway.store.arrays import columns
-from fairway.store.connections.connection_cache import StoreAway
+from fairway.store.connections.connection_cache import Deadline, StoreAway
 from fairway.store.connections.database import (
     DISCONNECTED,
     Connection,
@@ -35,6 +35,9 @@ CHANNEL = "fairway_owners"
 SERVERS_MAX = 1000  # that are looked at
 FAR_SECONDS = 60.0  # a heartbeat that lasts longer was written before the clock went back
 DEAD_KEPT_SECONDS = 3600.0  # for people who look
+#: For an answer of one node of several. Their own time limit is shorter, but a coordinator that
+#: cancels asks the node to stop, and waits for that: one that hangs is left with the connection.
+NODE_SECONDS = 1.2
 LOST_KEPT_SECONDS = 86_400.0  # longer than anybody waits for a worker
 
 
@@ -124,14 +127,16 @@ async def _ask(
             unheard.update(among)
             continue
         try:
-            rows += await fetch(connection, statement, among=among, **values)
+            async with Deadline(connection, NODE_SECONDS):
+                rows += await fetch(connection, statement, among=among, **values)
         except Exception as error:
             if not (isinstance(error, DISCONNECTED) or is_node_away(error)):
                 raise
-            silent.missed(group, now(), is_sure=is_node_away(error))
+            is_cut = connection.is_closed()
+            silent.missed(group, now(), is_sure=is_cut or is_node_away(error))
             away = error
             unheard.update(among)
-            if connection.is_closed():
+            if is_cut:
                 raise
         else:
             answered += 1

@@ -27,6 +27,7 @@ from fairway.store.connections.connection_cache import (
 )
 from fairway.store.connections.hosts import Hosts
 from fairway.store.connections.known_types import TypedConnection, placed_by
+from fairway.store.connections.node_errors import CancelledInDoubt
 from fairway.store.connections.node_turns import NodeTurns, UseAtNode
 from fairway.store.connections.placement import Placement
 from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
@@ -389,6 +390,7 @@ DISCONNECTED = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
     StoreAway,
+    CancelledInDoubt,
     OSError,  # cut off, refused, too slow (`TimeoutError`), no such socket, a broken TLS
 )
 

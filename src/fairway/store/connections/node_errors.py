@@ -16,11 +16,10 @@ from typing import Any
 
 import asyncpg
 
-from fairway.store.connections.connection_cache import StoreAway
 
-
-class CancelledInDoubt(StoreAway):
-    """The store was told to stop, and whether a node had kept it by then is not known."""
+class CancelledInDoubt(Exception):
+    """The store was told to stop, and whether a node had kept it by then is not known. It answers:
+    its connection is good."""
 
 
 _BY_WORDS: tuple[tuple[str, type[asyncpg.PostgresError]], ...] = (
