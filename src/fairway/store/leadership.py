@@ -119,8 +119,8 @@ async def _ask(
         groups.setdefault(placement.group_of[shard], []).append(shard)
     rows: list[Record] = []
     unheard: set[ShardId] = set()
-    answered, away, silent = 0, StoreAway("no node of the store answers"), placement.nodes.silent
-    began = now()
+    away: Exception = StoreAway("no node of the store answers")
+    answered, silent, began = 0, placement.nodes.silent, now()
     for group in silent.in_order(groups):
         among = groups[group]
         if not silent.may_ask(group, began):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,8 @@ async def test_what_hangs_at_one_node_holds_up_nobody_at_another(database: Datab
     turns = NodeTurns(placement, 2)
 
     def use(shard: ShardId, seconds: float = 5.0) -> UseAtNode:
-        return UseAtNode(turns.of(shard), database.hot(seconds), seconds)
+        hot: Any = database.hot(seconds)
+        return UseAtNode(turns.of(shard), hot, seconds)
 
     over = asyncio.Event()
 

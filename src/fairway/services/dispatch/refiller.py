@@ -31,7 +31,7 @@ REST_SECONDS = 0.006  # between reads while many streams want one: the moment's 
 CROWD_SECONDS = 0.25  # between reads of those outside a crowded pool: nobody waits there for ever
 IDLE_SECONDS = 1.0
 SILENT_SECONDS = 0.02  # until streams on a node that does not answer are looked at again
-READ_SECONDS = 5.0  # at one node of several: the others' streams wait for it meanwhile
+READ_SECONDS = 20.0  # at one node of several: the others' streams wait for it, once
 
 
 class Refiller:

@@ -57,11 +57,13 @@ def _text_for(rows: int) -> str:
     statement = _SQL["book_end"]
     columns, row = statement.text.split("VALUES ")
     width = len(statement.parameters)
-    shifted = [
-        _POSITION.sub(lambda found: f"${int(found[1]) + width * number}", row)  # noqa: B023
-        for number in range(rows)
-    ]
+    shifted = [_shifted(row, width * number) for number in range(rows)]
     return f"{columns}VALUES {', '.join(shifted)}"
+
+
+def _shifted(row: str, by: int) -> str:
+    """With positions that are so much higher."""
+    return _POSITION.sub(lambda found: f"${int(found[1]) + by}", row)
 
 
 def _booking(shard: ShardId, rows: Sequence[Record]) -> dict[str, Any]:
