@@ -18,9 +18,16 @@ import pytest
 from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import next_epoch
+from fairway.services.transient_errors import refusal_of
 from fairway.store import leadership, outcomes, submissions
 from fairway.store.billing import usage
-from fairway.store.connections.database import ID_TAKEN, Connection, Database
+from fairway.store.connections.database import (
+    DISCONNECTED,
+    ID_TAKEN,
+    UNDONE,
+    Connection,
+    Database,
+)
 from fairway.store.connections.error_classes import is_about_rows
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.connections.node_errors import as_said
@@ -98,11 +105,22 @@ def test_what_a_node_said_is_of_its_class() -> None:
     """Citus loses the code where it copies: a job that was stored already was answered with 500."""
     taken = asyncpg.InternalServerError('duplicate key value violates unique constraint "x_102"')
     assert isinstance(as_said(taken), ID_TAKEN)
-    assert as_said(taken).sqlstate == "23505"
+    assert getattr(as_said(taken), "sqlstate", None) == "23505"
     held = asyncpg.InternalServerError("canceling statement due to lock timeout")
     assert not is_about_rows(as_said(held))
     other = asyncpg.InternalServerError("cache lookup failed for type 7")
     assert as_said(other) is other
+
+
+@pytest.mark.parametrize("kind", [asyncpg.QueryCanceledError, asyncpg.InternalServerError])
+def test_whether_a_cancelled_statement_was_kept_is_not_known(
+    kind: type[asyncpg.PostgresError],
+) -> None:
+    """Its node commits by itself: who heard that nothing was kept sent the same once more."""
+    said = as_said(kind("canceling statement due to statement timeout"))
+    assert isinstance(said, DISCONNECTED)
+    assert not isinstance(said, UNDONE)
+    assert "not known" in str(refusal_of(said))
 
 
 def test_of_several_jobs_with_one_key_the_first_is_written() -> None:

@@ -13,10 +13,17 @@ from typing import TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.store import shard_looks
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import (
+    DISCONNECTED,
+    OWNER_SECONDS,
+    Connection,
+    Database,
+)
 from fairway.store.shard_looks import Soon, Timed, Work
 
 Found = TypeVar("Found")
+
+LOOK_SECONDS = 2.0  # at one node of several: the others' shards wait for it meanwhile
 
 
 async def busy_shards(
@@ -52,14 +59,16 @@ async def _each(
 ) -> AsyncIterator[Found]:
     """What is found, group by group; a store of which nothing answers is an error as ever."""
     groups = database.batches_of(shards)
+    asked = [some for some in groups if not database.is_silent(some[0])] or groups
+    seconds = OWNER_SECONDS if len(groups) == 1 else LOOK_SECONDS
     away: list[Exception] = []
-    for some in groups:
+    for some in asked:
         try:
-            async with database.hot() as connection:
+            async with database.hot(seconds, some[0]) as connection:
                 found = await look(connection, some)
         except DISCONNECTED as error:
             away.append(error)
-            if len(away) == len(groups):
+            if len(away) == len(asked):
                 raise
             continue
         yield found

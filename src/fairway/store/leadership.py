@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId, Term
 from fairway.store.arrays import columns
+from fairway.store.connections.connection_cache import Deadline, StoreAway
 from fairway.store.connections.database import (
     DISCONNECTED,
     Connection,
@@ -23,6 +24,7 @@ from fairway.store.connections.database import (
     fetch_value,
 )
 from fairway.store.connections.error_classes import is_node_away
+from fairway.store.connections.slow_calls import now
 from fairway.store.sql import Statement, load
 
 _SQL = load("leadership.sql")
@@ -33,6 +35,9 @@ CHANNEL = "fairway_owners"
 SERVERS_MAX = 1000  # that are looked at
 FAR_SECONDS = 60.0  # a heartbeat that lasts longer was written before the clock went back
 DEAD_KEPT_SECONDS = 3600.0  # for people who look
+#: For an answer of one node of several. Their own time limit is shorter, but a coordinator that
+#: cancels asks the node to stop, and waits for that: one that hangs is left with the connection.
+NODE_SECONDS = 1.2
 LOST_KEPT_SECONDS = 86_400.0  # longer than anybody waits for a worker
 
 
@@ -103,8 +108,8 @@ async def _ask(
     of: Collection[ShardId] | None = None,
     **values: Any,
 ) -> Answers:
-    """Of these shards, or of all. A node that is away stops its own; when none answers, that is an
-    error as ever."""
+    """Of these shards, or of all. A node that is away stops its own, and is not asked once for each
+    group that lies there; when none answers, that is an error as ever."""
     placement = getattr(connection, "placement", None)
     if placement is None:
         return Answers(await fetch(connection, statement, **values), frozenset())
@@ -114,25 +119,36 @@ async def _ask(
         groups.setdefault(placement.group_of[shard], []).append(shard)
     rows: list[Record] = []
     unheard: set[ShardId] = set()
-    answered, away = 0, None
-    for among in groups.values():
+    away: Exception = StoreAway("no node of the store answers")
+    answered, silent, began = 0, placement.nodes.silent, now()
+    for group in silent.in_order(groups):
+        among = groups[group]
+        if not silent.may_ask(group, began):
+            unheard.update(among)
+            continue
         try:
-            rows += await fetch(connection, statement, among=among, **values)
-            answered += 1
+            async with Deadline(connection, NODE_SECONDS):
+                rows += await fetch(connection, statement, among=among, **values)
         except Exception as error:
             if not (isinstance(error, DISCONNECTED) or is_node_away(error)):
                 raise
+            is_cut = connection.is_closed()
+            silent.missed(group, now(), is_sure=is_cut or is_node_away(error))
             away = error
             unheard.update(among)
-            if connection.is_closed():
+            if is_cut:
                 raise
-    if away is not None and not answered and of is None:
+        else:
+            answered += 1
+            silent.heard(group)
+    if unheard and not answered and of is None:
         raise away
     return Answers(rows, frozenset(unheard))
 
 
 async def _shards_there(connection: Connection) -> list[ShardId]:
     """On a distributed store a statement must name them; they become more while servers run."""
+    await connection.placement.look_at_nodes(connection, now())
     count: int = await fetch_value(connection, _SQL["count_shards"])
     return [ShardId(shard) for shard in range(count)]
 

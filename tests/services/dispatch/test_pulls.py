@@ -275,8 +275,8 @@ class Deaf:
         self._database = database
 
     @asynccontextmanager
-    async def hot(self) -> AsyncIterator[Connection]:
-        async with self._database.hot() as connection:
+    async def hot(self, at: ShardId) -> AsyncIterator[Connection]:
+        async with self._database.hot(at=at) as connection:
             yield connection
         raise ConnectionResetError
 

@@ -68,7 +68,7 @@ async def test_a_shard_that_was_lost_while_its_rows_waited_for_their_turn_has_no
     database: Database,
 ) -> None:
     table, turn, terms = Table(set()), asyncio.Semaphore(1), {SHARD: Term(1)}
-    writer = RowWriter(database, terms, turn)
+    writer = RowWriter(database, terms, lambda shard: turn)
     await turn.acquire()
 
     async def write_two() -> list[Part[set[str]]]:

@@ -239,7 +239,9 @@ async def test_workers_are_heard_while_a_node_of_the_store_is_away(
     monkeypatch.setattr(leases, "see_sessions", see)
     monkeypatch.setattr(leases, "silent_sessions", silent)
     database: Any = SimpleNamespace(
-        batches_of=lambda some: [[one] for one in some], hot=nullcontext
+        batches_of=lambda some: [[one] for one in some],
+        is_silent=lambda shard: False,
+        hot=lambda seconds, at: nullcontext(),
     )
     pools = SimpleNamespace(by_name={"short": 1})
     terms = {ShardId(0): Term(1), ShardId(1): Term(2), ShardId(2): Term(3)}

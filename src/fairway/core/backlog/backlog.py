@@ -159,7 +159,7 @@ class Backlog:
     def noticed(self, key: StreamKey, first: str, shard: ShardId | None = None) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows.
 
-        What came too late to a `shard` that its tenant left is not given out: others own its stream.
+        What came too late to a `shard` that its tenant left is not given out: another owns it.
         """
         if shard is not None and self._tenant_shards.of_job(key.tenant, first) != shard:
             return

@@ -48,7 +48,7 @@ class BacklogReconciler:
         """A page at a time: a hundred thousand streams must not hold up a grant."""
         walk = store.StreamWalk(shard, PAGE)
         while not walk.is_over:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 heads = await walk.next_page(connection)
             if not self._dispatcher.is_open(shard):
                 return

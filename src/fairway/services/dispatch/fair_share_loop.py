@@ -14,6 +14,7 @@ from fairway.core.ids import PoolId, ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_slices
+from fairway.services.bad_rows import in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import fair_share as store
 from fairway.store.connections.database import Database
@@ -56,7 +57,7 @@ class FairShareLoop:
         """What the tenants of these shards owe, by their earlier owners' word."""
         debts: list[Debt] = []
         for some in self._database.batches_of(sorted(shards)):
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=some[0]) as connection:
                 debts += await store.read_debts(connection, some)
         by_pool: dict[PoolId, list[tuple[TenantId, int]]] = defaultdict(list)
         for debt in debts:
@@ -84,10 +85,17 @@ class FairShareLoop:
             homes = [self._tenant_shards.of(debt.tenant)] if debt.tenant else terms
             for shard in homes:
                 by_shard[shard].append(debt)
+
+        async def write(shard: ShardId) -> None:
+            async with self._database.hot(at=shard) as connection:
+                await store.write_debts(connection, shard, terms[shard], by_shard[shard])
+
         try:
-            for shard in by_shard.keys() & terms.keys():
-                async with self._database.hot() as connection:
-                    await store.write_debts(connection, shard, terms[shard], by_shard[shard])
+            await in_each_shard(self._answering(by_shard.keys() & terms.keys()), write)
         except Exception:  # whatever it was, these debts are still to be written
             self._unwritten = debts | self._unwritten
             raise
+
+    def _answering(self, shards: Collection[ShardId]) -> list[ShardId]:
+        """Those on nodes that answer; what is owed in the others is counted anew in the end."""
+        return [shard for shard in shards if not self._database.is_silent(shard)]

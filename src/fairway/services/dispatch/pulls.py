@@ -115,7 +115,7 @@ class Pulls:
     ) -> tuple[set[str], bool]:
         """Adds leases on what was found to `leases` and writes them; answers which were written,
         and whether the round is over."""
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             heads, is_last = await self._next_heads(connection, shard, pool)
             rooms = self._leases.rooms(pool, {key.tenant for key in heads})
             takers = [one.taker for one in wanting]

@@ -44,7 +44,7 @@ class RateHandOver:
     async def take_over(self, shards: Collection[ShardId]) -> None:
         """Before these open: go by what their last owners wrote, where they did."""
         for some in self._database.batches_of(sorted(shards)):
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=some[0]) as connection:
                 found = await store.read_rates(connection, some)
             for row, ago_us in found:
                 term = self._dispatcher.term_of(row.shard)

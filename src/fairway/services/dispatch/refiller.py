@@ -7,7 +7,7 @@ and all windows together, stay within their bounds whatever a job weighs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.bad_rows import Aside, each_apart
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import backlog as store
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import DISCONNECTED, OWNER_SECONDS, Database
 from fairway.store.connections.error_classes import reason_of
 
 log = logger("refiller")
@@ -30,6 +30,8 @@ STREAMS_PER_READ = 24
 REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
 CROWD_SECONDS = 0.25  # between reads of those outside a crowded pool: nobody waits there for ever
 IDLE_SECONDS = 1.0
+SILENT_SECONDS = 0.02  # until streams on a node that does not answer are looked at again
+READ_SECONDS = 20.0  # at one node of several: the others' streams wait for it, once
 
 
 class Refiller:
@@ -56,12 +58,12 @@ class Refiller:
         begun = windows.begin_reads(STREAMS_PER_READ)
         reads = []
         for wish in begun:
-            if self._aside.holds(wish[0].key, now_us):
+            if self._aside.holds(wish[0].key, now_us) or self._database.is_silent(wish[0].shard):
                 windows.fail_read(wish[0])
             else:
                 reads.append(wish)
         if not reads:
-            return IDLE_SECONDS
+            return SILENT_SECONDS if begun else IDLE_SECONDS
         budget = windows.budget_of(reads)
         left: dict[tuple[int | None, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
@@ -78,20 +80,24 @@ class Refiller:
 
     async def _read_all(
         self,
-        groups: Iterable[list[Wish]],
+        groups: Collection[list[Wish]],
         read: Callable[[Sequence[Wish]], Awaitable[None]],
         undone: Streams,
         now_us: int,
     ) -> None:
-        """A store that is away, perhaps one node of several, is raised when all had their turn."""
-        away: Exception | None = None
+        """A store that is away is raised when all had their turn; one node of several is not: the
+        streams of the others are not to wait longer with each failure."""
+        away: list[Exception] = []
         for group in groups:
             try:
                 await each_apart(group, read, partial(self._set_aside, undone, now_us))
             except DISCONNECTED as error:
-                away = error
-        if away is not None:
-            raise away
+                away.append(error)
+        if away and (len(away) == len(groups) or self._database.placement is None):
+            raise away[-1]
+        if away:
+            log.warning("streams cannot be read now", groups=len(away), error=repr(away[-1]))
+            await pause(SILENT_SECONDS)
 
     def _set_aside(self, undone: Streams, now_us: int, wish: Wish, error: Exception) -> None:
         """A job of this stream cannot be read: those of the same stream wait, and nobody else."""
@@ -106,7 +112,8 @@ class Refiller:
             store.StreamRead(stream.shard, stream.key, stream.cursor, limit)
             for stream, limit in group
         ]
-        async with self._database.hot() as connection:
+        seconds = OWNER_SECONDS if self._database.placement is None else READ_SECONDS
+        async with self._database.hot(seconds, group[0][0].shard) as connection:
             if group[0][0].heavy:
                 found = await store.read_streams_by_bytes(connection, wishes, budget.each_bytes)
             else:

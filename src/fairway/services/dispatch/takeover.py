@@ -147,7 +147,7 @@ class TakeOver:
         term, after = self._dispatcher.term_of(shard), str(LOWEST_JOB_ID)
         revoked: set[str] = set()
         while True:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
                 keys = {found.session for found in page}
                 origins = await lease_store.whose_sessions(connection, shard, keys)
@@ -171,7 +171,7 @@ class TakeOver:
         self._moves.note(RESTORED, (shard,))
 
     async def _hear_from_workers(self, shard: ShardId) -> None:
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             silence = self._settings.lease_seconds_of(SHORT)
             last = self._last_owners.get(shard, "")
             live = await lease_store.live_sessions(connection, shard, last, silence)
@@ -181,7 +181,7 @@ class TakeOver:
         """As above, after a long time in which nobody heard workers, and none wrote them off."""
         settings = self._settings
         silence = settings.degraded_after_seconds + STAND_IN_SECONDS
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             live = await lease_store.live_sessions(connection, shard, "", silence)
         await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
 
@@ -208,7 +208,7 @@ class TakeOver:
         term = self._dispatcher.term_of(shard)
         walk = backlog_store.StreamWalk(shard, STREAMS_PAGE)
         while not walk.is_over:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 heads = await walk.next_page(connection)
             if self._dispatcher.term_of(shard) != term:
                 return  # what another owns is not ours to offer

@@ -108,7 +108,7 @@ class Sequencer:
         """A turn of every tenant that has something; answers when to look again."""
         self._looked_us[shard] = now_us
         after = self._after.pop(shard, BEFORE_ALL)
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             found = await inbox.tenants_with_news(connection, shard, after, TENANTS_PER_ROUND)
         # What came too late to where a tenant was is brought along, and has its position there.
         here = [one for one in found if self._tenant_shards.of(one) == shard]
@@ -128,7 +128,7 @@ class Sequencer:
         moved: list[Moved] = []
 
         async def move(some: Sequence[TenantId]) -> None:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 moved.extend(await inbox.move_events(connection, shard, term, some, each))
 
         await each_apart(tenants, move, partial(self._set_aside, now_us))

@@ -2,7 +2,8 @@
 
 People poll, many at a time. One statement for all who asked costs the store and this process a
 fraction of one for each, and when it is quiet nobody waits. An answer is never older than its
-question: a read begins after everybody whom it answers has asked.
+question: a read begins after everybody whom it answers has asked. On a distributed store each part
+is read for itself: one that does not answer holds up nobody who asks of another.
 """
 
 from __future__ import annotations
@@ -47,13 +48,33 @@ class JobReader:
         self._database = database
         self._tenant_shards = tenant_shards or TenantShards(1)
         self._pool_of = pool_of  # a pool by its number, as it is now
+        self._parts: dict[int | None, _PartReader] = {}
+
+    async def read(self, tenant: TenantId, job: JobId) -> StoredJob | None:
+        """The job as it stands in the store; None when this tenant has no such job."""
+        part = self._database.together(self._tenant_shards.of_job(tenant, job))
+        reader = self._parts.get(part)
+        if reader is None:
+            ours = (self._database, self._pool_of, self._tenant_shards)
+            reader = self._parts[part] = _PartReader(*ours)
+        return await reader.read(tenant, job)
+
+
+class _PartReader:
+    """Those that one statement may ask for: all, or on a distributed store a group of shards."""
+
+    def __init__(
+        self, database: Database, pool_of: Callable[[PoolId], Pool], tenant_shards: TenantShards
+    ) -> None:
+        self._database = database
+        self._pool_of = pool_of
+        self._tenant_shards = tenant_shards
         # by tenant; whose turn is next is first
         self._asked: dict[TenantId, dict[JobId, Answer]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self, tenant: TenantId, job: JobId) -> StoredJob | None:
-        """The job as it stands in the store; None when this tenant has no such job."""
         mine = self._asked.setdefault(tenant, {})
         answer = mine.get(job)
         if answer is None:
@@ -88,7 +109,7 @@ class JobReader:
         return {key: chosen[key] for key in sorted(chosen, key=self._shard)}
 
     async def _answer(self, group: dict[Key, Answer], seconds: float) -> None:
-        async with self._database.hot(seconds) as connection:
+        async with self._database.hot(seconds, self._shard(next(iter(group)))) as connection:
             for shard, keys in groupby(group, key=self._shard):
                 wanted = list(keys)
                 records = await history.read_jobs(connection, shard, wanted)

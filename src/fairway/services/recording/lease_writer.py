@@ -1,11 +1,11 @@
 """Writes leases down: at once where the worker must not hear of one before that, lazily elsewhere.
 
-Most short jobs end before the lazy write looks; they cost two row writes, not three.
+Most short jobs end before the lazy write looks; they cost two row writes, not three. On a
+distributed store each part has its own writes: one on a node that is away holds up no other's.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fairway.core.ids import JobId, ShardId, Term
@@ -42,7 +42,6 @@ class LeaseWriter:
         self._lazy_us = lazy_after_ms * 1000
         self._together = together_of(database)
         self._writer = RowWriter(database, dispatcher.terms())
-        self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
 
         def at_once() -> GroupCommit[Lease]:
             return GroupCommit(
@@ -53,7 +52,12 @@ class LeaseWriter:
                 linger_seconds=0.001,
             )
 
+        def lazily() -> GroupCommit[Lease]:
+            # One at a time: a lease that is written twice looks like another's.
+            return GroupCommit("leases", self._write_late, instruments=instruments)
+
         self._at_once = ShardCommits(at_once, _shard_of, self._together)
+        self._lazily = ShardCommits(lazily, _shard_of, self._together)
 
     def write(self, leases: list[Lease]) -> None:
         """Their workers hear of them once they are on disk."""
@@ -71,9 +75,9 @@ class LeaseWriter:
     # -- while they run ------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:
-        async with self._writing_lazily:
-            stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
-            await self._write_late(stale.leases)
+        stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
+        if stale.leases:
+            self._lazily.add_many(stale.leases)
         return lazy_rest_us(stale.next_granted_us, now_us, self._lazy_us) / 1e6
 
     async def write_all(self, shards: Collection[ShardId]) -> None:
@@ -82,13 +86,15 @@ class LeaseWriter:
         Nothing more of these shards is granted by now.
         """
         await self._at_once.settle(shards)
-        async with self._writing_lazily:
-            await self._write_late(self._dispatcher.letting_go().unwritten(shards))
+        await self._lazily.settle(shards)
+        if unwritten := self._dispatcher.letting_go().unwritten(shards):
+            self._lazily.add_many(unwritten)
+            await self._lazily.settle(shards)
 
     async def _write_late(self, leases: list[Lease]) -> None:
-        if not leases:
-            return
-        for lease, is_written in await self._write(leases):
+        """Some may have come twice, or be written by now."""
+        fresh = {lease.job.id: lease for lease in leases if not lease.written}
+        for lease, is_written in await self._write([*fresh.values()]):
             self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
-from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter, turn_of
+from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter, turns_of
 from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -86,11 +86,11 @@ class Recorder:
         self._inline_bytes_max = bounds.inline_bytes_max
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
-        self._writer = RowWriter(database, dispatcher.terms(), turn_of(database))
+        self._writer = RowWriter(database, dispatcher.terms(), turns_of(database))
         self._ports = ports
         self._flow_ends = FlowEnds(FlowNews(dispatcher, watchers))
-        turn = asyncio.Semaphore(FLOW_WRITES_MAX)
-        self._flow_writer = RowWriter(database, dispatcher.terms(), turn)
+        turns = turns_of(database, FLOW_WRITES_MAX)
+        self._flow_writer = RowWriter(database, dispatcher.terms(), turns)
         self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
         self._join_commits(bounds.linger)

@@ -24,6 +24,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import code_of, is_about_rows, is_locked
+from fairway.store.connections.node_turns import NodeTurns
 from fairway.store.connections.shard_terms import ShardsLost
 from fairway.store.flow_locks import FlowsBusy
 
@@ -34,13 +35,15 @@ Answer = TypeVar("Answer")
 #: A statement: what it says of the rows it was given.
 Write: TypeAlias = Callable[[Connection, Mapping[ShardId, Term], Sequence[Row]], Awaitable[Answer]]
 Item = TypeVar("Item")
+#: Of a shard: what is held while a statement on it is under way.
+Turns: TypeAlias = Callable[[ShardId], AbstractAsyncContextManager[None]]
 
 RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
 BUSY_SECONDS = 0.02  # until a lock of a tenant's is tried again
 BUSY_SECONDS_MAX = 0.3
 ROUNDS_MIN = 2  # after the first: an error inside the server may pass, be it of this row alone
-TURNS = 3  # at once on a distributed store: half of the hot connections
+TURNS = 2  # at once, at each node of a distributed store: the third that it may have is for others
 WIDESPREAD = 8  # rows refused for one cause since one was taken
 
 
@@ -71,10 +74,16 @@ def items_at(items: Sequence[Item], places: Sequence[int]) -> Sequence[Item]:
     return [items[place] for place in places]
 
 
-def turn_of(database: Database) -> AbstractAsyncContextManager[None] | None:
-    """Where each part of the store has lanes of its own, they could have every hot connection:
-    submissions found none in time, with all nodes up. None: there are few lanes."""
-    return None if database.placement is None else asyncio.Semaphore(TURNS)
+def turns_of(database: Database, count: int | None = None) -> Turns:
+    """So many at once, or as many as there are lanes; on a distributed store, at each node.
+
+    There each part of the store has lanes of its own, and they could have every connection that a
+    node may have: submissions found none in time, with all nodes up.
+    """
+    if database.placement is not None:
+        return NodeTurns(database.placement, count or TURNS).of
+    turns = nullcontext() if count is None else asyncio.Semaphore(count)
+    return lambda shard: turns
 
 
 class RowWriter:
@@ -82,11 +91,11 @@ class RowWriter:
         self,
         database: Database,
         terms: Mapping[ShardId, Term],
-        turn: AbstractAsyncContextManager[None] | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        """`turn` is had for each use of a connection: a semaphore says how many there may be."""
+        """`turns` are had for each use of a connection: a semaphore says how many there may be."""
         self._database = database
-        self._turn = turn or nullcontext()
+        self._turns = turns or turns_of(database)
         self._terms = terms  # shard → the term under which this server owns it
         self._refusals = _Refusals()
 
@@ -147,10 +156,11 @@ class RowWriter:
     async def _in_turn(
         self, statement: Write[Row, Answer], batch: _Batch, rows: Sequence[Row]
     ) -> Answer:
-        async with self._turn:
+        shard = batch.first_shard
+        async with self._turns(shard):
             if batch.has_lost():  # while they waited: a node that hangs has no further turns
                 raise ShardsLost(set())
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 return await statement(connection, batch.guards, rows)
 
     async def _wait(self, error: Exception, tries: int, batch: _Batch) -> int:
@@ -199,6 +209,11 @@ class _Batch:
 
     def begin_again(self) -> None:
         self.parts, self.again = self.again, deque()
+
+    @property
+    def first_shard(self) -> ShardId:
+        """One of those that the first part is of: on a distributed store all lie together."""
+        return self._shards[self.parts[0][0]]
 
     @property
     def guards(self) -> Mapping[ShardId, Term]:

@@ -145,7 +145,7 @@ class Prober:
         found: list[tuple[Stream, QueuedJob]] = []
         for shard, group in by_shard.items():
             reads = [StreamRead(shard, stream.key, LOWEST_JOB_ID, count) for stream in group]
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=shard) as connection:
                 read = await store.read_streams_by_bytes(
                     connection, reads, READ_BYTES_MAX // len(reads)
                 )

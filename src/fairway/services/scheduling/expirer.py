@@ -150,7 +150,7 @@ class Expirer:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return 0
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             found = await store.passed_last_moments(connection, shard, JOBS_PER_ROUND)
             # A short job that runs may not be written as running; from now on none is granted.
             is_busy = self._dispatcher.is_underway

@@ -102,7 +102,7 @@ class Promoter:
         if progress is None or progress.term != term:
             progress = self._progress[shard] = Progress(term, now_us)
         start = progress.start(now_us)
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             bunches = await store.due_bunches(connection, shard, start, BUNCHES_PER_ROUND)
             moved, is_capped = await self._promote(connection, shard, progress, bunches)
             # What was moved may have hidden what comes next in its bunch: look again at once.

@@ -155,7 +155,7 @@ class Ticker:
         """One transaction for all that were reckoned, or for those only."""
         outcomes: list[Outcome] = []
         async with (
-            self._database.hot() as connection,
+            self._database.hot(at=shard) as connection,
             self._traces.sending() as begin,
             connection.transaction(),
         ):
@@ -175,7 +175,7 @@ class Ticker:
 
     async def _reckon(self, shard: ShardId, term: Term) -> dict[ScheduleKey, Reckoning]:
         """What is due, with no row held: some expressions take a while."""
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             now = await store.hold_shard(connection, shard, term)
             if now is None:
                 return {}

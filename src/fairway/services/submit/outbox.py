@@ -105,7 +105,7 @@ class Outbox:
         term, after = self._dispatcher.term_of(shard), self._after.pop(shard, BEFORE_ALL)
         if term is None:
             return REST_SECONDS
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             found = await store.waiting_tenants(connection, shard, after, TENANTS_PER_ROUND)
         rests = []
         for number in found:
@@ -144,7 +144,7 @@ class Outbox:
         )
         if not most:
             return REST_LIMITED_SECONDS
-        async with self._database.hot() as connection:
+        async with self._database.hot(at=shard) as connection:
             rows = await store.read_waiting(connection, shard, tenant.id, most, PAGE_BYTES)
         if not rows:
             return REST_SECONDS
@@ -236,7 +236,7 @@ class Outbox:
         self._dispatcher.inserting(ids)
         try:
             async with (
-                self._database.hot() as connection,
+                self._database.hot(at=turn.shard) as connection,
                 self._traces.sending() as begin,
                 connection.transaction(),
             ):
@@ -263,7 +263,7 @@ class Outbox:
     async def _set_aside(self, turn: Turn, refused: Mapping[JobId, FairwayError]) -> None:
         shard, _, tenant = turn
         reasons = {id_: _reason(error) for id_, error in refused.items()}
-        async with self._database.hot() as connection, connection.transaction():
+        async with self._database.hot(at=shard) as connection, connection.transaction():
             await store.set_aside(connection, shard, tenant.id, reasons, keep=REFUSED_KEPT)
             await add_notices(connection, [_event(tenant.id, reasons)])
         for error in refused.values():

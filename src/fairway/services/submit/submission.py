@@ -42,6 +42,7 @@ from fairway.services.submit.submission_group import (
     are_few_keyed,
     claims_of,
     dedup_claims,
+    first_shard,
     has_events,
     is_traced,
     jobs_in,
@@ -273,7 +274,7 @@ class Submissions:
     ) -> None:
         """Some are there: another server wrote them, or the store took them and not the others."""
         try:
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=first_shard(group, self._tenant_shards)) as connection:
                 doubles = await find_doubles(connection, group, self._tenant_shards)
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
@@ -294,7 +295,8 @@ class Submissions:
     ) -> Written:
         """Write the group, but no job whose key is taken or that is not the only one."""
         claims = dedup_claims(group)
-        async with self._database.hot(seconds) as connection:
+        at = first_shard(group, self._tenant_shards)
+        async with self._database.hot(seconds, at) as connection:
             be_in_place(group, shard, self._tenant_shards)
             scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
             is_unique = any(item.unique for item in group)

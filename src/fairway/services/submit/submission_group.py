@@ -141,6 +141,12 @@ def shards_of(group: list[Submission], homes: TenantShards) -> set[ShardId]:
     return {homes.of_job(item.jobs[0].tenant, item.jobs[0].id) for item in group}
 
 
+def first_shard(group: list[Submission], homes: TenantShards) -> ShardId:
+    """One of theirs: on a distributed store all of a group lie together."""
+    first = group[0].jobs[0]
+    return homes.of_job(first.tenant, first.id)
+
+
 def apart(
     jobs: list[QueuedJob], foreign: Container[ShardId], homes: TenantShards
 ) -> tuple[list[QueuedJob], dict[ShardId, list[QueuedJob]]]:

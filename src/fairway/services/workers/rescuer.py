@@ -19,12 +19,12 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
-from fairway.store.connections.database import Database
-from fairway.store.connections.error_classes import is_node_away
+from fairway.store.connections.database import DISCONNECTED, OWNER_SECONDS, Database
 
 log = logger("rescuer")
 
 NOTES_PER_LEASE = 6
+ASK_SECONDS = 2.0  # of one node of several: another will do
 
 
 class Rescuer:
@@ -66,20 +66,23 @@ class Rescuer:
     def _terms(self) -> list[dict[ShardId, Term]]:
         """By which the store knows us: any will do. On a distributed store a node may be away."""
         held = self._dispatcher.terms()
-        return [{one: held[one] for one in some} for some in self._database.batches_of(held)]
+        groups = self._database.batches_of(held)
+        groups.sort(key=lambda some: self._database.is_silent(some[0]))
+        return [{one: held[one] for one in some} for some in groups]
 
     async def _ask(
         self, ways: Sequence[Mapping[ShardId, Term]], heard: Sequence[store.SessionRow]
     ) -> tuple[Mapping[ShardId, Term], dict[str, float]]:
         """Write down who was heard; answers who is silent, and the terms by which that is known."""
+        seconds = OWNER_SECONDS if len(ways) == 1 else ASK_SECONDS
         for number, terms in enumerate(ways, 1):
             try:
-                async with self._database.hot() as connection:
+                async with self._database.hot(seconds, next(iter(terms))) as connection:
                     if heard and not await store.see_sessions(connection, terms, heard):
                         continue  # those shards are another's by now
                     return terms, await store.silent_sessions(connection, terms, self._shortest)
             except Exception as error:
-                if number == len(ways) or not is_node_away(error):
+                if number == len(ways) or not isinstance(error, DISCONNECTED):
                     raise
         return {}, {}
 
@@ -99,7 +102,7 @@ class Rescuer:
         restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
         listened = {shard for shard in restored if self._has_listened(shard, now_us)}
         if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):
-            async with self._database.hot() as connection:
+            async with self._database.hot(at=next(iter(terms))) as connection:
                 await store.forget_sessions(connection, terms, gone)
         return True
 

@@ -6,15 +6,18 @@ what the one statement of plain PostgreSQL would.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import SHARDS_MAX, ShardId
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, Record, execute, fetch
 from fairway.store.sql import Statement, load
 
 _SQL = load("distributed/bookings.sql")
+_POSITION = re.compile(r"\$(\d+)")
 
 
 def is_in_steps(connection: Connection) -> bool:
@@ -39,13 +42,28 @@ async def end_in_steps(
 
 
 async def _book(connection: Connection, ended: Sequence[Record]) -> None:
-    """A row for each shard, all in one round trip."""
+    """A row for each shard, all in one command: each would be planned twice."""
     by_shard: dict[ShardId, list[Record]] = {}
     for row in ended:
         by_shard.setdefault(row["shard"], []).append(row)
+    bind = _SQL["book_end"].bind
+    values = [value for one in by_shard.items() for value in bind(**_booking(*one))]
+    await connection.execute(_text_for(len(by_shard)), *values)
+
+
+@lru_cache(maxsize=SHARDS_MAX)
+def _text_for(rows: int) -> str:
+    """The statement with as many rows of values: as many texts as shards can lie together."""
     statement = _SQL["book_end"]
-    booked = [statement.bind(**_booking(shard, rows)) for shard, rows in by_shard.items()]
-    await connection.executemany(statement.text, booked)
+    columns, row = statement.text.split("VALUES ")
+    width = len(statement.parameters)
+    shifted = [_shifted(row, width * number) for number in range(rows)]
+    return f"{columns}VALUES {', '.join(shifted)}"
+
+
+def _shifted(row: str, by: int) -> str:
+    """With positions that are so much higher."""
+    return _POSITION.sub(lambda found: f"${int(found[1]) + by}", row)
 
 
 def _booking(shard: ShardId, rows: Sequence[Record]) -> dict[str, Any]:

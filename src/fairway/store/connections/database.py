@@ -29,6 +29,8 @@ from fairway.store.connections.connection_setup import leave_clean, vouch
 from fairway.store.connections.hosts import Hosts
 from fairway.store.connections.known_types import TypedConnection, placed_by
 from fairway.store.connections.move_fence import MoveFence
+from fairway.store.connections.node_errors import CancelledInDoubt
+from fairway.store.connections.node_turns import NodeTurns, UseAtNode
 from fairway.store.connections.placement import Placement
 from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
 from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
@@ -112,6 +114,8 @@ class Database:
             *(ConnectionCache(*each, self.renew) for each in zip(pools, waits, strict=True))
         )
         self._hot, self._people, self._background, self._upkeep = self._pools
+        halves = max(1, pools[0].get_max_size() // 2) if placed else 0
+        self._at_nodes = NodeTurns(placed, halves) if placed else None
         self._slots, self._quick = QuerySlots(wait), QuerySlots(wait, QUICK)
         self._dedicated: set[Connection] = set()
         self.has_roles = has_roles
@@ -162,9 +166,13 @@ class Database:
             placed=placed,
         )
 
-    def hot(self, seconds: float = OWNER_SECONDS) -> Use:
-        """For the job path. Whoever has somebody waiting passes how long that one may wait."""
-        return self._hot.use(seconds)
+    def hot(self, seconds: float = OWNER_SECONDS, at: ShardId | None = None) -> Use | UseAtNode:
+        """For the job path. Whoever has somebody waiting passes how long that one may wait; and
+        everybody a shard, by which the node is known that the answer comes from."""
+        use = self._hot.use(seconds)
+        if self._at_nodes is None or at is None:
+            return use
+        return UseAtNode(self._at_nodes.of(at), use, min(seconds, PATIENT_WAIT_SECONDS))
 
     def people(self, seconds: float | None = None) -> UseAs:
         """For what operators and the house itself ask and wait for; tenants' are `quick`."""
@@ -213,6 +221,10 @@ class Database:
         if self.placement is None:
             return None
         return self.placement.group_of.get(shard, -1 - shard)
+
+    def is_silent(self, shard: ShardId) -> bool:
+        """Whether it lies on a node of a distributed store that does not answer."""
+        return self.placement is not None and self.placement.is_silent(shard)
 
     def batches_of(self, shards: Iterable[ShardId]) -> list[list[ShardId]]:
         """Shards that one statement may name: all, or on a distributed store a group of them."""
@@ -394,6 +406,7 @@ DISCONNECTED = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
     StoreAway,
+    CancelledInDoubt,
     OSError,  # cut off, refused, too slow (`TimeoutError`), no such socket, a broken TLS
 )
 

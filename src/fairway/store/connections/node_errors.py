@@ -4,6 +4,10 @@ Citus hands the words of a node on, but loses the code where it copies rows: a k
 a deadlock and a lock that was not got all come as an error inside the server. Whoever catches them
 by class would take a job that is stored for one that cannot be. The words are PostgreSQL's own, in
 English: `lc_messages` of the nodes must leave them so.
+
+A cancel says less there than on one PostgreSQL. What goes to one node is committed by that node
+alone (one phase): a coordinator that is told to stop, by a time limit say, stops waiting for the
+answer, and the node may have kept all of it.
 """
 
 from __future__ import annotations
@@ -12,25 +16,34 @@ from typing import Any
 
 import asyncpg
 
+
+class CancelledInDoubt(Exception):
+    """The store was told to stop, and whether a node had kept it by then is not known. It answers:
+    its connection is good."""
+
+
 _BY_WORDS: tuple[tuple[str, type[asyncpg.PostgresError]], ...] = (
     ("duplicate key value violates unique constraint", asyncpg.UniqueViolationError),
     ("deadlock detected", asyncpg.DeadlockDetectedError),
     ("canceling statement due to lock timeout", asyncpg.LockNotAvailableError),
-    ("canceling statement due to ", asyncpg.QueryCanceledError),
     ("could not serialize access", asyncpg.SerializationError),
     ("could not extend file", asyncpg.DiskFullError),
     ("out of memory", asyncpg.OutOfMemoryError),
 )
+_CANCELLED = "canceling statement due to "
+HEARD = (asyncpg.InternalServerError, asyncpg.QueryCanceledError)  # what may mean something else
 
 
-def as_said(error: asyncpg.InternalServerError) -> asyncpg.PostgresError:
+def as_said(error: Exception) -> Exception:
     """The same, of the class that the node gave it; what is not known stays as it is."""
     words = str(error)
     for begins, kind in _BY_WORDS:
         if words.startswith(begins):
-            said = kind(*error.args)
+            said: Exception = kind(*error.args)
             said.__dict__.update(error.__dict__, sqlstate=kind.sqlstate)
             return said
+    if isinstance(error, asyncpg.QueryCanceledError) or words.startswith(_CANCELLED):
+        return CancelledInDoubt(words)
     return error
 
 
@@ -40,29 +53,29 @@ class HearsNodes:
     async def fetch(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().fetch(*values, **options)  # type: ignore[misc]  # mixed in
-        except asyncpg.InternalServerError as error:
+        except HEARD as error:
             raise as_said(error) from error
 
     async def fetchrow(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().fetchrow(*values, **options)  # type: ignore[misc]  # mixed in
-        except asyncpg.InternalServerError as error:
+        except HEARD as error:
             raise as_said(error) from error
 
     async def execute(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().execute(*values, **options)  # type: ignore[misc]  # mixed in
-        except asyncpg.InternalServerError as error:
+        except HEARD as error:
             raise as_said(error) from error
 
     async def executemany(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().executemany(*values, **options)  # type: ignore[misc]  # mixed in
-        except asyncpg.InternalServerError as error:
+        except HEARD as error:
             raise as_said(error) from error
 
     async def copy_records_to_table(self, *values: Any, **options: Any) -> Any:
         try:
             return await super().copy_records_to_table(*values, **options)  # type: ignore[misc]  # mixed in
-        except asyncpg.InternalServerError as error:
+        except HEARD as error:
             raise as_said(error) from error

@@ -15,6 +15,7 @@ import asyncpg
 
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.ids import TenantId
+from fairway.store.connections.node_errors import CancelledInDoubt
 from fairway.store.connections.row_security import UseAs
 
 SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quick ones
@@ -108,7 +109,7 @@ class SlowUse:
             await self._use.__aexit__(kind, error, traceback)
         finally:
             self._slots.give_back(self._tenant)
-        if isinstance(error, asyncpg.QueryCanceledError):
+        if isinstance(error, (asyncpg.QueryCanceledError, CancelledInDoubt)):
             raise Unavailable(
                 "This question goes through more jobs than can be looked at in one call: ask for"
                 " a shorter time (since, until) or with another filter.",

@@ -18,6 +18,7 @@ import asyncpg
 from fairway.core.ids import lowest_id_at
 from fairway.core.unix_time import to_unix_ms
 from fairway.store.connections.database import Connection
+from fairway.store.connections.node_errors import CancelledInDoubt
 from fairway.store.schema.sizes import relation_bytes
 
 SPAN = timedelta(days=1)
@@ -35,12 +36,12 @@ LOCKED_SECONDS_MAX = 2  # no step may hold up the others for longer, whatever th
 #: Rows that only move on to another partition are not accepted again: no event says so (0025).
 CARRYING = "SET LOCAL fairway.carrying = 'on'"
 
-TOO_LONG = asyncpg.QueryCanceledError
+TOO_LONG = (asyncpg.QueryCanceledError, CancelledInDoubt)
 #: Somebody holds the lock, the step would have held it for too long, or another server makes or
 #: drops the same rule at this moment: later.
 NOT_NOW = (
     asyncpg.LockNotAvailableError,
-    TOO_LONG,
+    *TOO_LONG,
     asyncpg.DeadlockDetectedError,
     asyncpg.DuplicateObjectError,
     asyncpg.UndefinedObjectError,
