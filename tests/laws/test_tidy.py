@@ -28,8 +28,9 @@ LONGER = {
     "services/recording/recorder.py": 410,
     "services/registry/tenants_and_keys.py": 410,
     "services/sessions/sessions.py": 465,
+    "services/submit/submission.py": 405,  # one commit, from its callers to their answers
     "services/workers/exchange.py": 405,
-    "store/connections/database.py": 405,
+    "store/connections/database.py": 415,
 }
 FUNCTION_LINES_MAX = 50
 REPORT_LINES_MAX = 65  # of a page of the lab, which is one expression
