@@ -6,8 +6,8 @@ for the next: bounded in jobs and bytes a call, in jobs that wait in all and for
 
 An owner that gives no answer is left alone for a while (`PeerHealth`), and the jobs are written
 here as they would be without it: under the ids that it was given, so that whoever is second finds
-them there (`services/submit/doubles.py`). Nothing is accepted before it is on disk. Where no owner
-can be asked, limits are judged here, by a share.
+them there (`services/submit/already_written.py`). Nothing is accepted before it is on disk. Where
+no owner can be asked, limits are judged here, by a share.
 """
 
 from __future__ import annotations

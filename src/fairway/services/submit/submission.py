@@ -28,8 +28,15 @@ from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
-from fairway.services.submit.doubles import find_doubles, jobs_there, written_before
+from fairway.services.submit.already_written import find_doubles, jobs_there, written_before
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.idempotency_keys import (
+    are_few_keyed,
+    claims_of,
+    dedup_claims,
+    jobs_to_write,
+    with_claims,
+)
 from fairway.services.submit.out_of_place import OutOfPlace, be_in_place
 from fairway.services.submit.submission_group import (
     SIZES,
@@ -39,14 +46,10 @@ from fairway.services.submit.submission_group import (
     WholeKey,
     Written,
     apart,
-    are_few_keyed,
-    claims_of,
-    dedup_claims,
     first_shard,
     has_events,
     is_traced,
     jobs_in,
-    jobs_to_write,
     limited,
     made_by,
     marks_in,
@@ -58,7 +61,6 @@ from fairway.services.submit.submission_group import (
     traced,
     unique_wishes,
     verdicts_of,
-    with_claims,
 )
 from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of

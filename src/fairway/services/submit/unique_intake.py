@@ -30,11 +30,11 @@ from fairway.core.unique import (
     settle,
 )
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.submit.idempotency_keys import jobs_to_write
 from fairway.services.submit.submission_group import (
     Submission,
     Written,
     is_traced,
-    jobs_to_write,
     marks_in,
     scheduled_in,
     unique_claims,

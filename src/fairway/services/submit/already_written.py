@@ -14,10 +14,10 @@ from fairway.core.errors import FairwayError
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unique import Lost
+from fairway.services.submit.idempotency_keys import is_all_keyed
 from fairway.services.submit.submission_group import (
     Submission,
     Verdict,
-    is_all_keyed,
     verdicts_of,
 )
 from fairway.services.transient_errors import not_known
