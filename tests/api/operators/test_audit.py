@@ -19,7 +19,8 @@ from fairway.store.restraints import impose_quarantine
 
 #: What would change the house that all tests here share; its line is seen elsewhere.
 AUDITED_ELSEWHERE = {
-    "POST /v1/shards/move",  # test_tenant_moves.py
+    "POST /v1/shards/move",  # test_tenant_moves.py, and so the next
+    "POST /v1/shards/move/cancel",
     "POST /v1/shards/split",  # test_shards.py
     "PUT /v1/tenants/{name}/home",  # test_two_regions.py, and so the next two
     "POST /v1/regions/{name}/failover",

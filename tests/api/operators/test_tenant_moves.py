@@ -209,6 +209,7 @@ async def test_a_move_whose_jobs_run_on_is_cancelled_or_called_off(database_url:
             await until(lambda: says(operator, f"Jobs of the tenant run: 1 ({job})."))
             again = {"tenant": name}
             assert (await operator.post("/v1/shards/move/cancel", json=again)).status_code == 202
+            assert "cancel_move" in (await operator.get("/v1/audit")).text
             (off,) = (await operator.get("/v1/shards")).json()["moves"]
             assert off["state"] == "called_off"
             assert off["note"].startswith("Cancelled by ")
