@@ -77,6 +77,12 @@ async def report(world: World, what: str) -> str:
     return await told(world.caller, said["n"], await world.caller.post(reports=[said]))
 
 
+async def report_with_a_shard(world: World, what: str) -> str:
+    """Of another shard than the job's: that is the worker's own note, and gives it no right."""
+    said = report_of(world, what, shard=63)
+    return await told(world.caller, said["n"], await world.caller.post(reports=[said]))
+
+
 async def report_a_failure(world: World, what: str) -> str:
     more = {"kind": "failed", "failure": "permanent", "error": {"message": "no"}, "delay_ms": 5}
     said = report_of(world, what, **more)
@@ -189,6 +195,16 @@ EXCHANGE: dict[str, Row] = {
         " Report.n Report.job Report.tenant Report.epoch Report.token Report.kind Report.ran_us"
         " Report.result",
         report,
+        SHUT_OUT | {
+            "shared": "refused refused refused refused refused recorded refused recorded",
+            "own": "refused refused refused refused refused recorded refused recorded",
+            "beside": "refused refused refused refused refused recorded refused refused",
+            "other": "refused",
+        },
+    ),
+    "a report that names a shard": Row(
+        "Report.shard",
+        report_with_a_shard,
         SHUT_OUT | {
             "shared": "refused refused refused refused refused recorded refused recorded",
             "own": "refused refused refused refused refused recorded refused recorded",
