@@ -239,6 +239,9 @@ TERMS = st.builds(
     floor_share=st.sampled_from([0, 200]),
     cap=st.sampled_from([None, 1, 3]),
     reserved=st.sampled_from([(), (), (("short", 2),)]),
+    shard=st.none(),
+    moving_to=st.none(),
+    moved_from=st.just(()),
 )
 
 
