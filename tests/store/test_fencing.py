@@ -47,13 +47,14 @@ from fairway.store import (
     submissions,
 )
 from fairway.store.bulk_actions import NewAction, Step
-from fairway.store.connections.database import Connection
+from fairway.store.connections.database import Connection, fetch
 from fairway.store.events import inbox
 from fairway.store.events.log import add_notices
 from fairway.store.fair_share import Debt
 from fairway.store.outcomes import Settlement, Success
 from fairway.store.promotion import LateJob
 from fairway.store.regions import held_jobs
+from fairway.store.registry import tenant_moves
 from fairway.store.sql import load
 from fairway.store.webhooks import deliveries
 from fairway.store.webhooks.deliveries import NewDelivery
@@ -222,6 +223,19 @@ OF_NO_SHARD = {
     "forget_sessions",
 }
 
+#: Of a tenant's move to another shard; all but the first are tried apart.
+OF_MOVES = {
+    "hold",
+    "move_what_acts",
+    "move_jobs",
+    "move_idempotency",
+    "move_unique_jobs",
+    "move_event_log",
+    "move_job_logs",
+    "move_rest",
+    "collect_late",
+}
+
 #: By the statement that each is about.
 WRITES: dict[str, list[Write]] = {
     "record_successes": [succeed],
@@ -264,7 +278,8 @@ def test_every_statement_that_asks_for_the_term_is_tried() -> None:
         if "term" in statement.parameters
         or ({"owned", "terms"} <= set(statement.parameters) and name != "terms_in_force")
     }
-    assert fenced - OF_NO_SHARD == set(WRITES)
+    assert fenced - OF_NO_SHARD - OF_MOVES == set(WRITES)
+    assert fenced >= OF_MOVES
 
 
 @pytest.fixture
@@ -387,3 +402,27 @@ async def test_a_term_that_ran_out_unclaimed_still_writes(
     """The term fences, not the time: nobody else may have granted anything yet."""
     await connection.execute("UPDATE shards SET expires_at = '-infinity'")
     assert await succeed(connection, scene.term, scene) == 2
+
+
+@pytest.mark.parametrize("name", sorted(OF_MOVES - {"hold"}))
+async def test_a_replaced_owner_moves_nothing(
+    connection: Connection, scene: Scene, name: str
+) -> None:
+    statement = load("tenant_moves.sql")[name]
+    after = tenant_moves.IN_PARTS.get(name.removeprefix("move_"), "")
+    way: dict[str, Any] = {
+        "from_shard": SHARD,
+        "to_shard": 1,
+        "tenant": 1,
+        "held": SHARD,
+        "limit": 9,
+    }
+    way["after"] = after
+    asked = {key: value for key, value in way.items() if key in statement.parameters}
+    before = await rows(connection, scene)
+    (row,) = await fetch(connection, statement, term=scene.term - 1, **asked)
+    assert row["moved"] == 0
+    assert await rows(connection, scene) == before
+    if name in ("move_jobs", "move_what_acts", "move_rest"):
+        (row,) = await fetch(connection, statement, term=scene.term, **asked)
+        assert row["moved"] > 0

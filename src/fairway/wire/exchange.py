@@ -53,6 +53,7 @@ Slots = Annotated[int, Meta(ge=0, le=SLOTS_MAX)]
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+Shard = Annotated[int, Meta(ge=0, le=ids.SHARDS_MAX - 1)]
 RecycledWhy: TypeAlias = Literal["died", "stuck", "apart"]
 #: Longer than DELAY_MS_MAX is taken for that.
 DelayMilliseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -177,7 +178,7 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
         FollowUps | None,
         doc("Jobs to start with this success, all or none; of another end they are dropped."),
     ] = None
-    shard: Annotated[int | None, doc("From its lease, if it says one.")] = None
+    shard: Annotated[Shard | None, doc("From its lease, if it says one.")] = None
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
