@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.services.gate import gate_to
@@ -102,6 +103,21 @@ async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
         assert ours.tenants == {made.id: made}
         database.terminate()
         theirs._database.terminate()
+
+
+async def test_whoever_waits_for_changes_has_them_though_moves_were_learnt_meanwhile(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, fence = another_directory(platform.database), platform.database.fence
+    keys_of_change, known = tenants_and_keys.store.changed_keys, fence.known
+
+    async def learnt_meanwhile(*given: Any) -> Any:
+        fence.known = known + 1
+        return await keys_of_change(*given)
+
+    monkeypatch.setattr(tenants_and_keys.store, "changed_keys", learnt_meanwhile)
+    await theirs.refresh()
+    assert tenant.id in theirs.tenants
 
 
 async def test_a_wrong_secret_or_scope_stands_for_nobody(
