@@ -18,6 +18,7 @@ from fairway.services.platform import Platform
 from fairway.services.registry import tenants_and_keys
 from fairway.services.registry.tenants_and_keys import GUESSES_MAX
 from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.registry import tenants as store
 
 
 async def test_a_key_stands_for_its_tenant_until_it_is_revoked(
@@ -109,13 +110,13 @@ async def test_whoever_waits_for_changes_has_them_though_moves_were_learnt_meanw
     platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs, fence = another_directory(platform.database), platform.database.fence
-    keys_of_change, known = tenants_and_keys.store.changed_keys, fence.known
+    changed_keys, known = store.changed_keys, fence.known
 
     async def learnt_meanwhile(*given: Any) -> Any:
         fence.known = known + 1
-        return await keys_of_change(*given)
+        return await changed_keys(*given)
 
-    monkeypatch.setattr(tenants_and_keys.store, "changed_keys", learnt_meanwhile)
+    monkeypatch.setattr(store, "changed_keys", learnt_meanwhile)
     await theirs.refresh()
     assert tenant.id in theirs.tenants
 
