@@ -61,6 +61,7 @@ FOR_ALL = {
     "tenants_with_news": "which have events to be put in order; they are moved by name",
     "waiting_tenants": "which have committed jobs in transactions; they are moved by name",
     "full_tenants": "whose transactions are refused for now; they are counted by name",
+    "tenants_logins": "whose connections are not those of servers, whatever they are called",
     "webhooks_behind": "whose logs go on; each is read by name",
     "due_webhooks": "which have something to be sent; each is sent by name",
     "next_webhook": "when to look again for such",

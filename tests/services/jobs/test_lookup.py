@@ -17,11 +17,12 @@ from tests.services.platform_room import (
     submit,
 )
 
-from fairway.core.errors import NotFound
-from fairway.core.ids import LOWEST_JOB_ID, Epoch, JobId
+from fairway.core.errors import NotFound, Unavailable
+from fairway.core.ids import LOWEST_JOB_ID, NO_EPOCH, Epoch, JobId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.object_names import ObjectFacts
+from fairway.core.run.log_chunk import LogPlace
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
@@ -43,6 +44,26 @@ async def test_a_job_is_found_by_its_tenant_alone(platform: Platform, tenant: Te
     stranger = await add_tenant(platform, "stranger")
     with pytest.raises(NotFound):
         await sight(platform, stranger, job)
+
+
+async def test_half_of_a_tenant_that_moves_is_not_taken_for_all_of_it(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Whoever waited or followed before it began: it is not there, but it is not gone."""
+    (job,) = await submit(platform, tenant)
+    async with platform.database.background() as connection:
+        await connection.execute("UPDATE jobs SET shard = shard + 1")
+    platform.tenant_shards.learn(tenant.id, None, is_moving=True)
+    asked = (
+        lambda: wait(platform, tenant, job, 0),
+        lambda: platform.flows.look(tenant.id, job),
+        lambda: platform.job_logs.chunks(tenant.id, job, LogPlace(NO_EPOCH, 0), None),
+        lambda: platform.events.reader.page(tenant.id, 0, 1),
+    )
+    for ask in asked:
+        with pytest.raises(Unavailable) as refused:
+            await ask()
+        assert refused.value.code == "TENANT_MOVING"
 
 
 async def test_a_short_job_is_seen_running_before_it_is_written(database_url: str) -> None:

@@ -15,6 +15,7 @@ from tests.services.platform_room import (
     holding,
     kill,
     new,
+    owner_on,
     sight,
     submit,
     until,
@@ -211,6 +212,32 @@ async def test_a_move_is_stopped_by_no_double_and_stops_no_other_tenant(
         assert terms[TO] > terms[home], "epochs only ever grow"
     finally:
         await platform.stop()
+
+
+async def test_a_server_says_that_it_has_heard_once_it_starts_nothing_more(
+    database_url: str,
+) -> None:
+    """A new connection may bring the news before the directory does, which holds the jobs."""
+    async with owner_on(database_url, replace(QUICK, shard_count=4)) as platform:
+        database, directory = platform.database, platform.directory
+        await add_tenant(platform)
+        parts = platform.dispatcher, directory, platform.clock, platform.ownership
+        mover = tenant_mover.TenantMover(database, *parts)
+        async with directory._one_reads:  # it is slow
+            await ask(platform)
+            async with database.background() as connection:
+                await directory.learn_moves(connection, 0)
+            await mover.run_once(0)
+            assert await hearers(platform) == 0
+        await directory.run_once(0)
+        await mover.run_once(0)
+        assert await hearers(platform) == 1
+
+
+async def hearers(platform: Platform) -> int:
+    async with platform.database.background() as connection:
+        found: int = await connection.fetchval("SELECT count(*) FROM tenant_move_hearers")
+    return found
 
 
 async def test_a_move_that_is_cancelled_half_way_brings_all_back_and_may_be_asked_for_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.services.gate import gate_to
@@ -17,6 +18,7 @@ from fairway.services.platform import Platform
 from fairway.services.registry import tenants_and_keys
 from fairway.services.registry.tenants_and_keys import GUESSES_MAX
 from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.registry import tenants as store
 
 
 async def test_a_key_stands_for_its_tenant_until_it_is_revoked(
@@ -102,6 +104,21 @@ async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
         assert ours.tenants == {made.id: made}
         database.terminate()
         theirs._database.terminate()
+
+
+async def test_whoever_waits_for_changes_has_them_though_moves_were_learnt_meanwhile(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, fence = another_directory(platform.database), platform.database.fence
+    changed_keys, known = store.changed_keys, fence.known
+
+    async def learnt_meanwhile(*given: Any) -> Any:
+        fence.known = known + 1
+        return await changed_keys(*given)
+
+    monkeypatch.setattr(store, "changed_keys", learnt_meanwhile)
+    await theirs.refresh()
+    assert tenant.id in theirs.tenants
 
 
 async def test_a_wrong_secret_or_scope_stands_for_nobody(

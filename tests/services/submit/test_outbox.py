@@ -85,6 +85,25 @@ async def test_what_was_committed_runs_and_nothing_stays_behind(database_url: st
         assert [lease.job.id for lease in leases] == ids
 
 
+async def test_what_comes_too_late_to_where_a_tenant_was_is_left_to_be_brought_along(
+    database_url: str,
+) -> None:
+    """Let in there, it would be granted as a job of a shard that another server may own."""
+    async with owner_on(database_url) as platform:
+        acme, other = await add_tenant(platform), await add_tenant(platform, "other")
+        async with shop_of(database_url, acme) as enqueue:
+            await enqueue(3)
+        async with shop_of(database_url, other) as enqueue:
+            (theirs,) = await enqueue()
+        platform.tenant_shards.learn(acme.id, ShardId(1), [SHARD])  # its transaction was open
+        while await platform.outbox.run_once(read, 0) == 0:
+            pass
+        assert await in_jobs(platform) == [theirs]
+        assert await left(platform, acme) == 3
+        (lease,) = await Hand(platform, short=50).take()
+        assert lease.job.id == theirs
+
+
 async def test_a_commit_is_heard_of(database_url: str) -> None:
     async with owner_on(database_url) as platform:
         acme = await add_tenant(platform)

@@ -64,6 +64,8 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
         if missing:  # that is news
             wanted = replace(wanted, wait_seconds=0)
         jobs, gone = await _ended(platform, asked_by, shard, jobs, wanted)
+        if gone:
+            homes.still_takes(tenant.id, shard)  # where they were: who waited asks again
         missing += gone
     records = await platform.many_waits.views(tenant.id, shard, jobs[:TOLD_MAX]) if jobs else []
     sights = await platform.job_lookup.with_runs(tenant.id, records)

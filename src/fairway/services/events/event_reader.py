@@ -47,6 +47,7 @@ class EventReader:
         """The next events after a position, at most so many."""
         shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
+            self._tenant_shards.still_takes(tenant, shard)  # half of it would look like all of it
             return await read_events(connection, shard, tenant, after, limit)
 
     async def following(
@@ -93,6 +94,7 @@ class EventReader:
         """Where to look on when nothing stands where it should: a restore left positions out."""
         shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
+            self._tenant_shards.still_takes(tenant, shard)
             last = await last_before(connection, shard, tenant, below)
         return first if last is None else last + 1
 

@@ -67,8 +67,11 @@ class Flows:
         self._dead_letters = dead_letters
 
     async def look(self, tenant: TenantId, flow: JobId) -> FlowRecord:
+        shard = self._tenant_shards.of(tenant)
         async with told_if_away, self._database.quick(tenant) as connection:
-            found = await store.read(connection, self._tenant_shards.of(tenant), tenant, flow)
+            found = await store.read(connection, shard, tenant, flow)
+        if found is None:
+            self._tenant_shards.still_takes(tenant, shard)  # who waited while it moved asks again
         if found is None or found.kind == Kind.LINK:
             raise NotFound(f"There is no flow {flow}.")
         return found

@@ -70,8 +70,10 @@ class JobLookup:
         self._tenant_shards = tenant_shards
 
     async def job(self, tenant: TenantId, job: JobId) -> JobSight:
+        home = self._tenant_shards.of(tenant)
         found = await self._reader.read(tenant, job)
         if found is None:
+            self._tenant_shards.still_takes(tenant, home)  # who waited while it moved asks again
             raise NotFound(f"There is no job {job}.")
         record = found.record
         run = await self._run(tenant, record)

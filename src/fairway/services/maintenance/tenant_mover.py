@@ -65,7 +65,8 @@ class TenantMover:
 
     async def run_once(self, now_us: int) -> float:
         moving = self._known(self._dispatcher.homes().all_moving)
-        await self._hear({one.id for one in moving})
+        is_held = self._dispatcher.holds().is_suspended  # known, but not held yet: it could start
+        await self._hear({one.id for one in moving if is_held(one.id)})
         for tenant in moving:
             await self._go_on(tenant)
         if now_us >= self._strays_at_us:

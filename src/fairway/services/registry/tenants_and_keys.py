@@ -111,8 +111,9 @@ class Directory:
             revoked = set(await store.revoked_keys(connection, since))
             stopped = {tenant.id for tenant in changed if not tenant.is_active}
             owners = await keys_of(connection, stopped) if stopped else {}
-        if moves != self._database.fence.known:
-            return  # what was learnt meanwhile, over another connection, may be newer than this
+        if moves != self._database.fence.known:  # what was learnt meanwhile may be newer than this
+            await self._read_changes()  # who waits for what changed does not go on without it
+            return
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self.learn_tenant(tenant)
@@ -145,8 +146,7 @@ class Directory:
         await self._on_revoked(revoked)
 
     async def learn_moves(self, connection: Connection, known: int) -> int:
-        """Of all tenants that are on their way to another shard, or were in another before, if
-        more moves were asked for than are known; answers how many."""
+        """All tenants that move or were moved, if more were asked for than known; how many were."""
         if (asked := await store.moves_asked(connection)) > known:
             for tenant in await store.moved_tenants(connection):
                 self.learn_tenant(tenant)

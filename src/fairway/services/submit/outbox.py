@@ -107,13 +107,15 @@ class Outbox:
             return REST_SECONDS
         async with self._database.hot(at=shard) as connection:
             found = await store.waiting_tenants(connection, shard, after, TENANTS_PER_ROUND)
+        # What came too late to where a tenant was is brought along, and moved there.
+        here = [one for one in found if self._dispatcher.homes().of(one) == shard]
         rests = []
-        for number in found:
+        for number in here:
             tenant = self._directory.tenants.get(number)
             # None: another server made it a moment ago. What a suspended one committed waits.
             if tenant and not tenant.is_still and not self._aside.holds(number, now_us):
                 rests.append(await self._turn(read, Turn(shard, term, tenant), now_us))
-        await self._watch.look(shard, found, now_us)
+        await self._watch.look(shard, here, now_us)
         if len(found) == TENANTS_PER_ROUND:
             self._after[shard] = found[-1]
         if self._after.get(shard, after) != BEFORE_ALL:
@@ -240,6 +242,7 @@ class Outbox:
                 self._traces.sending() as begin,
                 connection.transaction(),
             ):
+                self._dispatcher.homes().still_takes(turn.tenant.id, turn.shard)
                 taken = await store.take_waiting(
                     connection, turn.shard, turn.term, turn.tenant.id, ids
                 )
@@ -264,6 +267,7 @@ class Outbox:
         shard, _, tenant = turn
         reasons = {id_: _reason(error) for id_, error in refused.items()}
         async with self._database.hot(at=shard) as connection, connection.transaction():
+            self._dispatcher.homes().still_takes(tenant.id, shard)
             await store.set_aside(connection, shard, tenant.id, reasons, keep=REFUSED_KEPT)
             await add_notices(connection, [_event(tenant.id, reasons)])
         for error in refused.values():

@@ -60,11 +60,13 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
                                  WHERE hearer.move = moves.id AND hearer.server = servers.name)), '{}') AS unheard,
        coalesce((SELECT extract(epoch FROM now() - max(hearer.heard_at)) FROM tenant_move_hearers AS hearer
                  WHERE hearer.move = moves.id), 0)::float AS heard_seconds,
-       -- whoever has not heard of it and has connections nevertheless: it stands still, and may go on
+       -- whoever has not heard of it and has connections nevertheless: it stands still, and may go on. Logins of tenants
+       -- call themselves whatever they like: a number is compared as a text, and theirs do not count
        (SELECT count(*)::int FROM pg_stat_activity AS others
-        WHERE others.datname = current_database() AND others.application_name ~ '^fairway-(hot|people|background)/[0-9]+$'
+        WHERE others.datname = current_database() AND others.application_name ~ '^fairway-(hot|people|background)(/[0-9]+)?$'
+          AND (others.usename = session_user OR NOT EXISTS (SELECT FROM sql_logins WHERE login = others.usename))
           AND NOT EXISTS (SELECT FROM tenant_move_hearers AS hearer WHERE hearer.move = moves.id
-                          AND hearer.process = split_part(others.application_name, '/', 2)::bigint)) AS unheard_connections,
+                          AND hearer.process::text = split_part(others.application_name, '/', 2))) AS unheard_connections,
        (SELECT count(*)::int FROM tenants, cluster
         WHERE coalesce(tenants.shard, tenants.id % cluster.shard_count) = moves.to_shard) AS tenants_there,
        ARRAY(SELECT jobs.id::text FROM jobs WHERE jobs.shard = moves.from_shard AND jobs.state = 2
@@ -81,12 +83,15 @@ FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS
 -- Processes that know of a move.
 SELECT DISTINCT process FROM tenant_move_hearers WHERE move = :move
 
+-- name: tenants_logins
+SELECT login FROM sql_logins WHERE login <> session_user
+
 -- name: end_connections
--- Of all other processes: what they still send is not done.
+-- Of all other processes: what they still send is not done. Whoever ends them may not end those of tenants' logins.
 SELECT count(*) FILTER (WHERE pg_terminate_backend(others.pid))::int AS ended
 FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database()
-        AND application_name ~ '^fairway-(hot|people|background)/[0-9]+$'
-        AND split_part(application_name, '/', 2)::bigint <> ALL(:known::bigint[])) AS others
+        AND application_name ~ '^fairway-(hot|people|background)(/[0-9]+)?$' AND usename <> ALL(:logins::text[])
+        AND split_part(application_name, '/', 2) <> ALL(:known::bigint[]::text[])) AS others
 
 -- name: say
 UPDATE tenant_moves SET note = :note WHERE id = :move AND note <> :note

@@ -146,9 +146,11 @@ async def end_connections(connection: Connection, look: MoveLook) -> int:
     """Of processes that have not heard: whatever they still send is not done. They connect anew,
     and learn of the move before anything else. As whoever logged in: another may not end them."""
     known = await fetch_values(connection, _SQL["hearers"], move=look.id)
+    logins = await fetch_values(connection, _SQL["tenants_logins"])
     async with connection.transaction():
         await connection.execute("SET LOCAL ROLE NONE")
-        ended: int = await fetch_value(connection, _SQL["end_connections"], known=known)
+        asked = {"known": known, "logins": logins}
+        ended: int = await fetch_value(connection, _SQL["end_connections"], **asked)
     return ended
 
 
