@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.services.platform_room import (
@@ -21,10 +23,15 @@ from tests.services.platform_room import (
 from tests.services.recording.test_refused_outcomes import PATIENT, is_dead
 from tests.services.refusing import refusing
 
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.telemetry import Instruments, Metrics
+from fairway.services.dispatch.lease_table import StaleLeases
 from fairway.services.platform import Platform
 from fairway.services.recording import row_writer
+from fairway.services.recording.lease_writer import LeaseWriter
 
 
 @pytest.fixture
@@ -118,3 +125,52 @@ async def test_a_run_whose_lease_is_refused_later_is_stopped(
         assert revoked == [job]
         await until(lambda: is_dead(platform, job))
     assert await hand.report(hand.done(lease)) == (set(), {1})
+
+
+async def test_nothing_is_withdrawn_while_it_is_on_its_way_to_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hand-over and the lazy write at one moment, and a store that is slow."""
+    shard, disk, withdrawn_beside = ShardId(0), asyncio.Event(), list[int]()
+    under_way = 0
+    due: list[Any] = []
+
+    async def slowly(_: LeaseWriter, leases: list[Any]) -> list[tuple[Any, bool]]:
+        nonlocal under_way
+        under_way += len(leases)
+        await disk.wait()
+        await asyncio.sleep(0.01)
+        under_way -= len(leases)
+        return [(lease, True) for lease in leases]
+
+    def unwritten(_: Any) -> list[Any]:
+        withdrawn_beside.append(under_way)
+        return []
+
+    def take(_: int) -> StaleLeases:
+        return StaleLeases([due.pop()], None)
+
+    dispatcher: Any = SimpleNamespace(
+        terms=dict,
+        take_stale_leases=take,
+        letting_go=lambda: SimpleNamespace(unwritten=unwritten),
+        written_late=lambda lease, is_written: None,
+    )
+    database: Any = SimpleNamespace(placement=None, by_shard=False)
+    instruments, nobody = Instruments(SystemClock(), Metrics()), SimpleNamespace()
+    watchers: Any = nobody
+    clock: Any = nobody
+    monkeypatch.setattr(LeaseWriter, "_write", slowly)
+    writer = LeaseWriter(database, dispatcher, watchers, instruments, clock, lazy_after_ms=100)
+    due += [
+        SimpleNamespace(job=SimpleNamespace(id=name), shard=shard, written=False) for name in "ab"
+    ]
+    await writer.run_once(0)
+    writing = asyncio.create_task(writer.write_all({shard}))
+    await asyncio.sleep(0)
+    looking = asyncio.create_task(writer.run_once(0))
+    await asyncio.sleep(0.01)
+    disk.set()
+    await asyncio.gather(writing, looking)
+    assert withdrawn_beside == [0]
+    assert due == []
