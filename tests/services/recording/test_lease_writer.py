@@ -127,50 +127,73 @@ async def test_a_run_whose_lease_is_refused_later_is_stopped(
     assert await hand.report(hand.done(lease)) == (set(), {1})
 
 
+class SlowLeases:
+    """A lease writer whose store is slow, and the moments of what it does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.disk = asyncio.Event()
+        self.due: list[Any] = []
+        self.over: list[Any] = []
+        self.under_way: list[Any] = []
+        self.written: list[Any] = []
+        self.withdrawn_beside: list[int] = []
+        monkeypatch.setattr(LeaseWriter, "_write", self._write)
+        letting_go = SimpleNamespace(unwritten=self._unwritten)
+        dispatcher: Any = SimpleNamespace(
+            terms=dict,
+            take_stale_leases=lambda _: StaleLeases([self.due.pop(0)], None),
+            letting_go=lambda: letting_go,
+            leases=SimpleNamespace(stands=lambda lease: lease not in self.over),
+            written_late=lambda lease, is_written: self.written.append(lease),
+        )
+        database: Any = SimpleNamespace(placement=None, by_shard=False)
+        nobody: Any = SimpleNamespace()
+        instruments = Instruments(SystemClock(), Metrics())
+        self.writer = LeaseWriter(
+            database, dispatcher, nobody, instruments, nobody, lazy_after_ms=100
+        )
+
+    def grant(self, name: str) -> Any:
+        job = SimpleNamespace(id=name)
+        self.due.append(SimpleNamespace(job=job, shard=ShardId(0), written=False))
+        return self.due[-1]
+
+    async def _write(self, leases: list[Any]) -> list[tuple[Any, bool]]:
+        self.under_way += leases
+        await self.disk.wait()
+        await asyncio.sleep(0.01)
+        self.under_way = [one for one in self.under_way if one not in leases]
+        return [(lease, True) for lease in leases]
+
+    def _unwritten(self, _: Any) -> list[Any]:
+        self.withdrawn_beside.append(len(self.under_way))
+        return []
+
+
 async def test_nothing_is_withdrawn_while_it_is_on_its_way_to_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A hand-over and the lazy write at one moment, and a store that is slow."""
-    shard, disk, withdrawn_beside = ShardId(0), asyncio.Event(), list[int]()
-    under_way = 0
-    due: list[Any] = []
-
-    async def slowly(_: LeaseWriter, leases: list[Any]) -> list[tuple[Any, bool]]:
-        nonlocal under_way
-        under_way += len(leases)
-        await disk.wait()
-        await asyncio.sleep(0.01)
-        under_way -= len(leases)
-        return [(lease, True) for lease in leases]
-
-    def unwritten(_: Any) -> list[Any]:
-        withdrawn_beside.append(under_way)
-        return []
-
-    def take(_: int) -> StaleLeases:
-        return StaleLeases([due.pop()], None)
-
-    dispatcher: Any = SimpleNamespace(
-        terms=dict,
-        take_stale_leases=take,
-        letting_go=lambda: SimpleNamespace(unwritten=unwritten),
-        written_late=lambda lease, is_written: None,
-    )
-    database: Any = SimpleNamespace(placement=None, by_shard=False)
-    instruments, nobody = Instruments(SystemClock(), Metrics()), SimpleNamespace()
-    watchers: Any = nobody
-    clock: Any = nobody
-    monkeypatch.setattr(LeaseWriter, "_write", slowly)
-    writer = LeaseWriter(database, dispatcher, watchers, instruments, clock, lazy_after_ms=100)
-    due += [
-        SimpleNamespace(job=SimpleNamespace(id=name), shard=shard, written=False) for name in "ab"
-    ]
-    await writer.run_once(0)
-    writing = asyncio.create_task(writer.write_all({shard}))
+    """A hand-over and the lazy write at one moment."""
+    slow = SlowLeases(monkeypatch)
+    first, second = slow.grant("a"), slow.grant("b")
+    await slow.writer.run_once(0)
+    handing_over = asyncio.create_task(slow.writer.write_all({ShardId(0)}))
     await asyncio.sleep(0)
-    looking = asyncio.create_task(writer.run_once(0))
+    looking = asyncio.create_task(slow.writer.run_once(0))
     await asyncio.sleep(0.01)
-    disk.set()
-    await asyncio.gather(writing, looking)
-    assert withdrawn_beside == [0]
-    assert due == []
+    slow.disk.set()
+    await asyncio.gather(handing_over, looking)
+    assert slow.withdrawn_beside == [0]
+    await until(lambda: slow.written == [first, second])
+
+
+async def test_what_is_over_before_its_turn_comes_is_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = SlowLeases(monkeypatch)
+    first, second, third = map(slow.grant, "abc")
+    for _ in range(3):
+        await slow.writer.run_once(0)
+    slow.over.append(second)
+    slow.disk.set()
+    await until(lambda: slow.written == [first, third])

@@ -97,8 +97,9 @@ class LeaseWriter:
                 await self._lazily.settle(shards)
 
     async def _write_late(self, leases: list[Lease]) -> None:
-        """Some may have come twice, or be written by now."""
-        fresh = {lease.job.id: lease for lease in leases if not lease.written}
+        """Some may have come twice, be written by now, or over: a slow store has most of those."""
+        stands = self._dispatcher.leases.stands
+        fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
         for lease, is_written in await self._write([*fresh.values()]):
             self._dispatcher.written_late(lease, is_written=is_written)
 
