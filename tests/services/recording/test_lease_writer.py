@@ -159,6 +159,7 @@ class SlowLeases:
         return self.due[-1]
 
     async def _write(self, leases: list[Any]) -> list[tuple[Any, bool]]:
+        assert leases, "a statement without rows has no shard"
         self.under_way += leases
         await self.disk.wait()
         await asyncio.sleep(0.01)
@@ -197,3 +198,15 @@ async def test_what_is_over_before_its_turn_comes_is_not_written(
     slow.over.append(second)
     slow.disk.set()
     await until(lambda: slow.written == [first, third])
+
+
+async def test_where_all_are_written_by_then_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a row there is no shard: it was tried again and again, and held up all others."""
+    slow = SlowLeases(monkeypatch)
+    slow.disk.set()
+    lease = slow.grant("a")
+    lease.written = True
+    await slow.writer._write_late([lease])
+    assert slow.written == []

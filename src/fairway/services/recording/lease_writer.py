@@ -100,7 +100,8 @@ class LeaseWriter:
         """Some may have come twice, be written by now, or over: a slow store has most of those."""
         stands = self._dispatcher.leases.stands
         fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
-        for lease, is_written in await self._write([*fresh.values()]):
+        written = await self._write([*fresh.values()]) if fresh else []
+        for lease, is_written in written:
             self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
