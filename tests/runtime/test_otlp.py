@@ -190,6 +190,8 @@ def test_standard_variables_are_honoured() -> None:
         {"OTEL_TRACES_SAMPLER": "xray"},
         {"OTEL_BSP_SCHEDULE_DELAY": "0"},
         {"OTEL_METRIC_EXPORT_INTERVAL": "often"},
+        {"OTEL_BSP_SCHEDULE_DELAY": "nan"},
+        {"OTEL_BLRP_SCHEDULE_DELAY": "inf"},
     ):
         with pytest.raises(InvalidRequest):
             of(**wrong)

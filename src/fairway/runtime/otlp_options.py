@@ -26,6 +26,7 @@ SAMPLERS: dict[str, tuple[float | None, bool]] = {
 }
 METRICS_SECONDS = 60.0
 GATHER_SECONDS = 5.0  # spans and lines; a call costs its sender milliseconds, whatever it carries
+GATHER_MS_MAX = 86_400_000.0  # a thread that is to wait far longer than one lives ends instead
 
 
 class OtlpOptions(NamedTuple):
@@ -77,8 +78,8 @@ def _sampling(environment: Mapping[str, str], ours: Sampling) -> Sampling:
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:
     """Of a variable in milliseconds, as OpenTelemetry has them."""
     found_ms = _number(environment, name, default * 1000)
-    if found_ms <= 0:
-        raise InvalidRequest(f"{name} must be above zero.")
+    if not 0 < found_ms <= GATHER_MS_MAX:  # what is no number at all is neither
+        raise InvalidRequest(f"{name} must be above zero, and a day at most.")
     return found_ms / 1000
 
 

@@ -14,14 +14,14 @@ from tests.acceptance.processes import until
 
 from fairway.api.http.asgi import CONNECTION, read_body, send_whole
 from fairway.api.http.gate import ConnectionGate, GateLimits
-from fairway.api.http.siblings import Siblings
+from fairway.api.http.siblings import Handed, Siblings
 from fairway.cli.processes.http import HttpServer
 from fairway.cli.processes.listening import Listeners, listen_at
 from fairway.cli.processes.sibling_files import SiblingChannels
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.ids import TenantId
 from fairway.core.ownership.connection_moves import PASSED_ON_MIN
-from fairway.core.server_processes import ProcessGroup
+from fairway.core.server_processes import ProcessGroup, SiblingFiles
 from fairway.runtime.telemetry import Metrics
 
 TENANT = TenantId(7)
@@ -35,11 +35,7 @@ class Process:
     def __init__(self, number: int, channels: SiblingChannels, connections_max: int) -> None:
         self._listener = listen_at("127.0.0.1", 0, "--port")
         self.port: int = self._listener.getsockname()[1]
-        files = channels.files_of(number)
-        taken_fd, *handed_fds = (socket.dup(one) for one in (files.taken_fd, *files.handed_fds))
-        own = files._replace(
-            pids_fd=socket.dup(files.pids_fd), taken_fd=taken_fd, handed_fds=tuple(handed_fds)
-        )
+        own = _copies(channels.files_of(number))
         self._group = ProcessGroup("two", number, 0, ("http://one", "http://two"), (), own)
         limits = GateLimits(ConnectionLimits(connections_max, 100), 20.0, 1 << 20)
         self.gate = ConnectionGate(limits, Metrics(), Siblings(self._group))
@@ -69,6 +65,12 @@ class Process:
         assert self._running is not None
         await self._running
         self._listener.close()
+
+
+def _copies(files: SiblingFiles) -> SiblingFiles:
+    """As a process has them: its parent's stay open."""
+    taken_fd, *handed_fds = (socket.dup(one) for one in (files.taken_fd, *files.handed_fds))
+    return SiblingFiles(socket.dup(files.pids_fd), taken_fd, tuple(handed_fds))
 
 
 async def _nothing() -> None:
@@ -172,6 +174,33 @@ async def without_room() -> None:
 
 def test_an_owner_without_room_sends_it_back() -> None:
     uvloop.run(without_room())
+
+
+async def handed_to_one_that_hangs() -> int:
+    channels, taken = SiblingChannels(2), list[Handed]()
+    files = [channels.files_of(number) for number in (1, 2)]
+    urls = ("http://one", "http://two")
+    first, second = (
+        Siblings(ProcessGroup("two", number, 0, urls, (), _copies(own)))
+        for number, own in enumerate(files, 1)
+    )
+    first.begin(lambda carried, facts: None)
+    second.begin(lambda carried, facts: taken.append(facts))
+    facts, carried = Handed(TENANT, 1, 1, is_back=False), socket.socket()
+    count = 0
+    while count < 100 and first.hand(OWNER, carried.fileno(), facts):
+        count += 1
+    await until(lambda: len(taken) == count, 10, "it goes on, and takes all that waits")
+    assert first.hand(OWNER, carried.fileno(), facts)
+    first.close()
+    second.close()
+    channels.close()
+    carried.close()
+    return count
+
+
+def test_few_wait_for_a_process_that_hangs() -> None:
+    assert 4 <= uvloop.run(handed_to_one_that_hangs()) <= 20
 
 
 async def while_the_owner_ends() -> None:

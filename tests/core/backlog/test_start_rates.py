@@ -84,6 +84,17 @@ def test_where_there_are_too_many_those_used_last_are_remembered() -> None:
     assert all(rates.used(US, (f"{number}", hour), 1, 1000) for number in range(980, 1000))
 
 
+def test_one_that_started_anew_is_not_taken_for_one_of_long_ago() -> None:
+    rates, minute_us = StartRates(keys_total=64), 60_000_000
+    for number in range(32):
+        assert rates.start(US, (f"{number}", 60_000), 1, number)
+    assert rates.start(US, ("0", 60_000), 1, minute_us)  # the first of all, and used last
+    for number in range(32, 40):
+        assert rates.start(US, (f"{number}", 60_000), 1, minute_us)
+    assert not rates.start(US, ("0", 60_000), 1, minute_us)
+    assert rates._keys == len(rates._windows[US]) <= 32
+
+
 def test_keys_that_are_over_take_no_room_from_one_that_counts() -> None:
     rates, hour = StartRates(keys_total=100), 3600 * 1000
     rates.started(US, ("long", hour), 0)

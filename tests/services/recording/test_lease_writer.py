@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.services.platform_room import (
@@ -21,10 +23,15 @@ from tests.services.platform_room import (
 from tests.services.recording.test_refused_outcomes import PATIENT, is_dead
 from tests.services.refusing import refusing
 
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.telemetry import Instruments, Metrics
+from fairway.services.dispatch.lease_table import StaleLeases
 from fairway.services.platform import Platform
 from fairway.services.recording import row_writer
+from fairway.services.recording.lease_writer import LeaseWriter
 
 
 @pytest.fixture
@@ -118,3 +125,88 @@ async def test_a_run_whose_lease_is_refused_later_is_stopped(
         assert revoked == [job]
         await until(lambda: is_dead(platform, job))
     assert await hand.report(hand.done(lease)) == (set(), {1})
+
+
+class SlowLeases:
+    """A lease writer whose store is slow, and the moments of what it does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.disk = asyncio.Event()
+        self.due: list[Any] = []
+        self.over: list[Any] = []
+        self.under_way: list[Any] = []
+        self.written: list[Any] = []
+        self.withdrawn_beside: list[int] = []
+        monkeypatch.setattr(LeaseWriter, "_write", self._write)
+        letting_go = SimpleNamespace(unwritten=self._unwritten)
+        dispatcher: Any = SimpleNamespace(
+            terms=dict,
+            take_stale_leases=lambda _: StaleLeases([self.due.pop(0)], None),
+            letting_go=lambda: letting_go,
+            leases=SimpleNamespace(stands=lambda lease: lease not in self.over),
+            written_late=lambda lease, is_written: self.written.append(lease),
+        )
+        database: Any = SimpleNamespace(placement=None, by_shard=False)
+        nobody: Any = SimpleNamespace()
+        instruments = Instruments(SystemClock(), Metrics())
+        self.writer = LeaseWriter(
+            database, dispatcher, nobody, instruments, nobody, lazy_after_ms=100
+        )
+
+    def grant(self, name: str) -> Any:
+        job = SimpleNamespace(id=name)
+        self.due.append(SimpleNamespace(job=job, shard=ShardId(0), written=False))
+        return self.due[-1]
+
+    async def _write(self, leases: list[Any]) -> list[tuple[Any, bool]]:
+        assert leases, "a statement without rows has no shard"
+        self.under_way += leases
+        await self.disk.wait()
+        await asyncio.sleep(0.01)
+        self.under_way = [one for one in self.under_way if one not in leases]
+        return [(lease, True) for lease in leases]
+
+    def _unwritten(self, _: Any) -> list[Any]:
+        self.withdrawn_beside.append(len(self.under_way))
+        return []
+
+
+async def test_nothing_is_withdrawn_while_it_is_on_its_way_to_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hand-over and the lazy write at one moment."""
+    slow = SlowLeases(monkeypatch)
+    first, second = slow.grant("a"), slow.grant("b")
+    await slow.writer.run_once(0)
+    handing_over = asyncio.create_task(slow.writer.write_all({ShardId(0)}))
+    await asyncio.sleep(0)
+    looking = asyncio.create_task(slow.writer.run_once(0))
+    await asyncio.sleep(0.01)
+    slow.disk.set()
+    await asyncio.gather(handing_over, looking)
+    assert slow.withdrawn_beside == [0]
+    await until(lambda: slow.written == [first, second])
+
+
+async def test_what_is_over_before_its_turn_comes_is_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = SlowLeases(monkeypatch)
+    first, second, third = map(slow.grant, "abc")
+    for _ in range(3):
+        await slow.writer.run_once(0)
+    slow.over.append(second)
+    slow.disk.set()
+    await until(lambda: slow.written == [first, third])
+
+
+async def test_where_all_are_written_by_then_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a row there is no shard: it was tried again and again, and held up all others."""
+    slow = SlowLeases(monkeypatch)
+    slow.disk.set()
+    lease = slow.grant("a")
+    lease.written = True
+    await slow.writer._write_late([lease])
+    assert slow.written == []

@@ -13,6 +13,10 @@ from contextlib import suppress
 
 from fairway.core.server_processes import PID_BYTES, SiblingFiles
 
+#: About ten wait in a channel. Between two ends of a pair the kernel counts bytes alone, and by
+#: itself it lets hundreds wait: all of them would hang with a process that does.
+CHANNEL_BYTES = 4096
+
 
 class SiblingChannels:
     def __init__(self, processes: int) -> None:
@@ -22,6 +26,8 @@ class SiblingChannels:
         pairs = [socket.socketpair(socket.AF_UNIX, kind) for _ in range(processes)]
         self._taken = [taken for taken, _ in pairs]
         self._handed = [handed for _, handed in pairs]
+        for handed in self._handed:
+            handed.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHANNEL_BYTES)
 
     def files_of(self, number: int) -> SiblingFiles:
         """Those of this process, from 1."""

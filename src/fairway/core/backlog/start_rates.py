@@ -148,8 +148,14 @@ def _is_over(name: RateName, known: StartWindow | int, now_us: int) -> bool:
 
 
 def _was_not_used(known: StartWindow | int) -> bool:
-    """Since its place among others was found."""
+    """Since its place among others was found; of a lone start, perhaps."""
     return isinstance(known, int) or known.seen_us == known.last_us
+
+
+def _older_half(some: list[tuple[RateName, StartWindow | int]]) -> list[RateName]:
+    """The names of those whose last start is longest ago."""
+    some.sort(key=lambda each: _last_us(each[1]))
+    return [name for name, _ in some[: (len(some) + 1) // 2]]
 
 
 class StartRates:
@@ -302,14 +308,17 @@ class StartRates:
 
     def _make_room(self, mine: Windows, now_us: int) -> None:
         """Of the keys that were looked at longest ago those go whose while is over: they say no
-        more than none. Where there are none, those that were not used since."""
+        more than none. Where there are none, those that were not used since: the older half, for
+        of a lone start nobody knows whether it came since."""
         part = list(islice(mine.items(), max(len(mine) // LET_GO_PART, 1)))
-        gone = [name for name, one in part if _is_over(name, one, now_us)]
-        gone = gone or [name for name, one in part if _was_not_used(one)]
+        over = [name for name, one in part if _is_over(name, one, now_us)]
+        gone = over or _older_half([each for each in part if _was_not_used(each[1])])
         gone = gone or [min(part, key=lambda each: _last_us(each[1]) + each[0][1] * 1000)[0]]
         for name, one in part:  # the others go to the end
-            if not isinstance(one, int):
+            if isinstance(one, StartWindow):
                 one.seen_us = one.last_us
+            elif not over:
+                continue  # behind younger ones it would outlast them
             mine[name] = mine.pop(name)
         for name in gone:
             del mine[name]

@@ -6,6 +6,7 @@ distributed store each part has its own writes: one on a node that is away holds
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fairway.core.ids import JobId, ShardId, Term
@@ -58,6 +59,7 @@ class LeaseWriter:
 
         self._at_once = ShardCommits(at_once, _shard_of, self._together)
         self._lazily = ShardCommits(lazily, _shard_of, self._together)
+        self._taking = asyncio.Lock()  # of lazy ones: none begins while others are withdrawn
 
     def write(self, leases: list[Lease]) -> None:
         """Their workers hear of them once they are on disk."""
@@ -75,26 +77,31 @@ class LeaseWriter:
     # -- while they run ------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:
-        stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
-        if stale.leases:
-            self._lazily.add_many(stale.leases)
+        async with self._taking:
+            stale = self._dispatcher.take_stale_leases(now_us - self._lazy_us)
+            if stale.leases:
+                self._lazily.add_many(stale.leases)
         return lazy_rest_us(stale.next_granted_us, now_us, self._lazy_us) / 1e6
 
     async def write_all(self, shards: Collection[ShardId]) -> None:
         """Before another server goes on: whatever a worker was given, and nothing beside it.
 
-        Nothing more of these shards is granted by now.
+        Nothing more of these shards is granted by now. What no worker heard of is withdrawn: were
+        it on its way to disk just then, its job would run there for nobody.
         """
         await self._at_once.settle(shards)
-        await self._lazily.settle(shards)
-        if unwritten := self._dispatcher.letting_go().unwritten(shards):
-            self._lazily.add_many(unwritten)
+        async with self._taking:
             await self._lazily.settle(shards)
+            if unwritten := self._dispatcher.letting_go().unwritten(shards):
+                self._lazily.add_many(unwritten)
+                await self._lazily.settle(shards)
 
     async def _write_late(self, leases: list[Lease]) -> None:
-        """Some may have come twice, or be written by now."""
-        fresh = {lease.job.id: lease for lease in leases if not lease.written}
-        for lease, is_written in await self._write([*fresh.values()]):
+        """Some may have come twice, be written by now, or over: a slow store has most of those."""
+        stands = self._dispatcher.leases.stands
+        fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
+        written = await self._write([*fresh.values()]) if fresh else []
+        for lease, is_written in written:
             self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
