@@ -285,7 +285,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         self.log(logging.INFO, msg, *args, **kwargs)
 
-    def log(self, level: int, msg: object, /, *args: object, **kwargs: Any) -> None:
+    def log(self, level: int, msg: object, /, *args: object, **kwargs: Any) -> None:  # type: ignore[override]  # a word may be called level
         """As of `logging`; other words by name stand behind the line: no line fails a job."""
         if named := {name: kwargs.pop(name) for name in kwargs.keys() - LOG_WORDS}:
             said = " ".join(f"{name}={_shown(named[name])}" for name in sorted(named))
