@@ -182,3 +182,19 @@ async def test_overload_sheds_before_memory_grows(small_house: House) -> None:
         limits = (await caller.get("/v1/limits")).json()
         assert limits["depth"] == accepted + 1  # what was shed left nothing behind
         assert limits["refused"]["OVERLOADED"] == len(shed)
+
+
+async def test_any_server_tells_what_the_owner_knows(
+    house: House, tenant: httpx2.AsyncClient
+) -> None:
+    """With two servers behind one address every second answer was that nothing waits."""
+    assert (await tenant.post("/v1/jobs/batch", json=batch(2))).status_code == 200
+    with open_house(house.dsn) as other:
+        async with (
+            other.caller(tenant.headers["authorization"].split()[1]) as far,
+            other.caller(house.operator_key) as staff,
+        ):
+            name = (await tenant.get("/v1/spend-cap")).json()["tenant"]
+            for caller, path in ((far, "/v1/limits"), (staff, f"/v1/tenants/{name}/limits")):
+                found = await caller.get(path)
+                assert (found.status_code, found.json()["depth"]) == (200, 2), found.text

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from tests.cli.program import Run, said
+
+from fairway.cli.doctor import _signs
+from fairway.cli.remote import Remote, Reply
+from fairway.core.diagnosis import ailments
+from fairway.core.tenant import tenant_moving
 
 
 def test_a_job_that_nobody_runs_is_found(run: Run, job: str) -> None:
@@ -38,3 +44,17 @@ def test_a_pause_is_among_it(run: Run, acme: tuple[str, str]) -> None:
     out = run("doctor").out
     run("resume", f"tenant={acme[0]}", "pool=long")
     assert f"Paused: pool=long of {acme[0]}." in out
+
+
+class Moving(Remote):
+    """A server that says of whatever is asked that the tenant is being moved."""
+
+    def reply(self, method: str, path: str, *_: Any) -> Reply:
+        if path in {"/readyz", "/metrics"}:
+            return Reply(200, "", b"{}")
+        raise tenant_moving()
+
+
+def test_a_tenant_that_moves_is_not_told_that_nothing_is_wrong() -> None:
+    found = ailments(_signs([Moving("http://127.0.0.1:1", "k")]))
+    assert "Your tenant stands still: it is being moved" in found[0].what

@@ -122,6 +122,13 @@ def test_a_mistyped_command_is_no_traceback(tmp_path: Path, words: list[str]) ->
     assert ended.out + ended.err
 
 
+def test_a_word_too_many_is_named_with_where_to_look(tmp_path: Path) -> None:
+    ended = fairway(tmp_path, "shards", "move", "acme", "40")
+    assert ended.status == 2
+    told = " ".join((ended.out + ended.err).replace("│", " ").split())
+    assert "`fairway shards move` does not know '40': see `fairway shards move --help`." in told
+
+
 @pytest.mark.parametrize(
     "words",
     [["up"], ["postgres"], ["check"], ["jobs", "list"], ["worker", "sample:app"]],
@@ -196,3 +203,4 @@ def test_what_only_lists_takes_the_ls_of_the_others(tmp_path: Path) -> None:
         assert "http://127.0.0.1:1" in ended.err, "it was understood, and nobody answered"
     assert without_ls(["jobs", "ls"]) == ["jobs", "ls"]
     assert without_ls(["pools"]) == ["pools"]
+    assert without_ls(["audit", "list", "--mine"]) == ["audit", "--mine"]

@@ -23,6 +23,7 @@ from fairway.cli.terminal.output import painted, say, screen_width
 from fairway.cli.terminal.tables import folded, visible
 from fairway.core.diagnosis import Ailment, DeadGroup, Pain, PoolLoad, Signs, ailments
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.tenant import TENANT_MOVING
 
 TYPES_ASKED = 5  # why jobs wait is asked for one job of each of so many types
 QUEUED_SEEN = 200
@@ -81,8 +82,9 @@ def _signs(remotes: list[Remote]) -> Signs:
             break
         try:
             seen |= _of_operator(remote) if remote.scope == "operator" else _of_tenant(remote)
-        except Unavailable:  # what does not answer now is among the checks that fail
-            continue
+        except Unavailable as away:  # what does not answer now is among the checks that fail
+            if away.code == TENANT_MOVING:
+                seen.setdefault("moving", (("Your tenant", "Nothing of it is lost."),))
     return Signs(**seen)
 
 
@@ -145,6 +147,11 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
         "capped": tuple(remote.get("/v1/spend-caps")["tenants"]),
         "suspended": tuple(
             one["name"] for one in remote.get("/v1/tenants", state="suspended")["tenants"]
+        ),
+        "moving": tuple(
+            (one["tenant"], one["note"])
+            for one in remote.get("/v1/shards")["moves"]
+            if one["finished_at"] is None
         ),
     }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import Any
 
 try:
-    from cyclopts import App, Group
+    from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
 except ModuleNotFoundError as missing:
     if missing.name != "cyclopts":
         raise
@@ -23,9 +24,21 @@ def _version() -> str:
     return version("fairway")
 
 
+def _not_understood(error: CycloptsError) -> Any:
+    """Words too many are named with where it says which there are."""
+    from cyclopts import CycloptsPanel
+
+    if not isinstance(error, UnusedCliTokensError):
+        return CycloptsPanel(error)
+    command = " ".join(("fairway", *(error.command_chain or ())))
+    words = ", ".join(map(repr, error.unused_tokens or ()))
+    return CycloptsPanel(f"`{command}` does not know {words}: see `{command} --help`.")
+
+
 app = App(
     name="fairway",
     version=_version,
+    error_formatter=_not_understood,
     help_format="plaintext",  # markdown would cost a parser at every start
     help="Accept now, process later, at each tenant's fair share of worker time.",
 )
@@ -176,8 +189,13 @@ app.command(
 app.register_install_completion_command(help="Let your shell complete these commands.")
 
 
-#: Commands that list, and do nothing else.
-LISTS = frozenset({"alarms", "pauses", "pools", "restraints", "tiers", "types"})
+#: Commands without words of their own below them, which list when they are called alone.
+LISTS = frozenset(
+    {
+        *("alarms", "audit", "limits", "pauses", "pools", "prices"),
+        *("restraints", "servers", "tiers", "types", "usage"),
+    }
+)
 SAID_MAX = 500
 INTERRUPTED = 130  # what a shell expects after Ctrl-C
 

@@ -68,6 +68,7 @@ class Signs:
     pauses: tuple[str, ...] = ()
     capped: tuple[str, ...] = ()  # tenants whose spend caps hold their jobs
     suspended: tuple[str, ...] = ()  # tenants
+    moving: tuple[tuple[str, str], ...] = ()  # to another shard: a tenant, and what that waits for
     circuits: tuple[tuple[str, str], ...] = ()  # type, dependency
     quarantines: tuple[str, ...] = ()
     restraints: Mapping[str, int] = field(default_factory=dict)  # of all tenants, by kind
@@ -203,6 +204,9 @@ def _of_tenants(signs: Signs) -> list[Ailment]:
     if signs.suspended:
         what = f"Suspended: {_some(signs.suspended)}."
         found.append(Ailment(Pain.NOTE, what, "fairway tenants ls --state suspended"))
+    for tenant, note in signs.moving:
+        what = f"{tenant} stands still: it is being moved to another shard. {note}".rstrip()
+        found.append(Ailment(Pain.STUCK, what, "fairway shards ls"))
     return found
 
 

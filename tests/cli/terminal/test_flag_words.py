@@ -14,6 +14,7 @@ from fairway.core.errors import InvalidRequest
         ("limit is a number.", "limit", "--limit 0", "--limit is a number."),
         ("There is no state.", "/filter/state", "--state=x", "--state: There is no state."),
         ("This is over.", "/delay_seconds", "--delay 1h", "--delay: This is over."),
+        ("This is over.", "/wait_seconds", "--wait 2d", "--wait: This is over."),
         ("Too many.", "/per_second", "--per-second 0", "--per-second: Too many."),
         ("Too many.", "/per_second", "", "per_second: Too many."),
         ("Ask with suspend=true.", "", "--yes", "Ask with --suspend."),

@@ -124,6 +124,20 @@ def test_no_way_to_write_a_line_fails_a_job(caplog: pytest.LogCaptureFixture) ->
     assert {record.filename for record in caplog.records} == {"test_context.py"}
 
 
+def test_a_word_of_a_line_may_have_any_name_and_value() -> None:
+    class Unspeakable:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    heard = Heard()
+    Ctx(FACTS, heard).log("entered", level=3)
+    Ctx(FACTS, heard).log.info("seen", level="deep", what=Unspeakable())
+    assert [line for *_, line in heard.logged] == [
+        "entered level=3",
+        "seen level='deep' what=<Unspeakable>",
+    ]
+
+
 def test_cancelled_is_seen_from_other_threads() -> None:
     ctx = Ctx(FACTS)
     seen: list[bool] = []

@@ -54,7 +54,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "An operator moves the tenant that this key belongs to within the platform. Its keys open"
         " nothing and nothing of it starts until it is there; nothing is lost.",
         "Send the same again, after `Retry-After`, for as long as it takes: seconds for most, some"
-        " minutes for a tenant with a million jobs. SDK and workers do so by themselves.",
+        " minutes for a tenant with a million jobs. Workers do so by themselves, the SDK for as"
+        " long as its `patience` (15 s).",
     ),
     "CROSS_SITE_REQUEST": ProblemNote(
         "A browser's session came by cookie with something that changes things, and without the"

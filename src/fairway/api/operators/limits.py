@@ -10,6 +10,7 @@ from starlette.responses import Response
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.decoding import json_reply
 from fairway.api.operators.tenants import TENANT_PATH, tenant_named
+from fairway.api.relay import RelayedReply
 from fairway.core.backlog.holds import EVERY_TENANT, Hold
 from fairway.core.explain import sentence_of
 from fairway.core.tenant import Tenant, limits_reached
@@ -49,14 +50,15 @@ _EXAMPLE: dict[str, Any] = {
     "GET /v1/limits",
     keys=("tenant",),
     reply=Reply(200, "The limits in force.", Limits, _EXAMPLE),
+    problems=("NOT_OWNER",),
 )
-async def get_limits(platform: Platform, tenant: Tenant) -> Response:
+async def get_limits(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Your limits
 
     What you may do, how much of it is used, what keeps your jobs from starting now, and how many
-    submissions this server has refused since it started, by code.
+    submissions the server that owns your jobs has refused since it started, by code.
     """
-    return json_reply(await _limits(platform, tenant))
+    return await _reply(request, platform, tenant)
 
 
 @Endpoint(
@@ -64,7 +66,7 @@ async def get_limits(platform: Platform, tenant: Tenant) -> Response:
     keys=("operator",),
     parameters=(TENANT_PATH,),
     reply=Reply(200, "The limits in force.", Limits, _EXAMPLE),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "NOT_OWNER"),
 )
 async def get_limits_of_tenant(request: Request, platform: Platform) -> Response:
     """The limits of a tenant
@@ -72,6 +74,15 @@ async def get_limits_of_tenant(request: Request, platform: Platform) -> Response
     As the tenant sees them itself, and its suspension, which it does not.
     """
     tenant = await tenant_named(platform, request.path_params["name"])
+    return await _reply(request, platform, tenant)
+
+
+async def _reply(request: Request, platform: Platform, tenant: Tenant) -> Response:
+    """By the owner, who alone knows what waits and what is left; while there is none, by us."""
+    shard = platform.tenant_shards.of(tenant.id)
+    has_owner = platform.ownership.owner_url(shard) is not None
+    if has_owner and request.app.state.relay.is_elsewhere(shard):
+        return RelayedReply(request.app.state.relay, b"", shard)
     return json_reply(await _limits(platform, tenant))
 
 

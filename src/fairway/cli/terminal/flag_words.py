@@ -18,6 +18,7 @@ _SHORT = {
     "q": "search",
     "types": "type",
     "pools": "pool",
+    "wait_seconds": "wait",
 }
 _SWITCH = re.compile(r"\b([a-z][a-z_]*)=true\b")
 

@@ -280,15 +280,15 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         self._ctx = ctx
         self._sink = sink
 
-    def __call__(self, msg: object, *args: object, **kwargs: Any) -> None:
+    def __call__(self, msg: object, /, *args: object, **kwargs: Any) -> None:
         """`ctx.log("…")` is `ctx.log.info("…")`."""
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         self.log(logging.INFO, msg, *args, **kwargs)
 
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+    def log(self, level: int, msg: object, /, *args: object, **kwargs: Any) -> None:  # type: ignore[override]  # a word may be called level
         """As of `logging`; other words by name stand behind the line: no line fails a job."""
         if named := {name: kwargs.pop(name) for name in kwargs.keys() - LOG_WORDS}:
-            said = " ".join(f"{name}={named[name]!r}" for name in sorted(named))
+            said = " ".join(f"{name}={_shown(named[name])}" for name in sorted(named))
             msg, args = f"{_line(msg, args)} {said}", ()
         self._sink.log(self._ctx, level, _line(msg, args) + _raised(kwargs.get("exc_info")))
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
@@ -303,6 +303,13 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 def _line(msg: object, args: tuple[object, ...]) -> str:
     return _message(logging.LogRecord("", 0, "", 0, msg, args, None))
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # of a class whose own text fails
+        return f"<{type(value).__name__}>"
 
 
 def _message(record: logging.LogRecord) -> str:

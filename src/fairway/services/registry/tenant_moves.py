@@ -85,7 +85,13 @@ def _flaw(found: Before, to: ShardId) -> str | None:
         return f"There are {found.shards} shards, from 0 on: make more with `fairway shards split`."
     if to == found.shard:
         return f"The tenant is in shard {to} already."
-    if to == FIRST_SHARD or found.tenants_there:
+    if to == FIRST_SHARD:
+        return (
+            f"No tenant is moved to shard {to}: its owner does what the whole platform needs, and"
+            " nobody owns a shard that a tenant is moved to. Name another without tenants"
+            " (`fairway shards ls`)."
+        )
+    if found.tenants_there:
         return (
             f"Shard {to} is in use. A tenant is moved to a shard without tenants: nobody owns it"
             " meanwhile, so jobs of others there would stand still. `fairway shards ls` shows which"
