@@ -106,8 +106,8 @@ async def test_a_receiver_that_is_gone_is_switched_off_with_a_notice(
         assert (changed.disabled_because, changed.terms.enabled) == ("", True)
         (failed,) = await deliveries(platform, made.key, DeliveryState.FAILED)
         await webhooks.replay(made.key, failed.id)
-        await until(lambda: len(gone.received) == 2)
-        assert gone.received[0].id == gone.received[1].id == failed.id
+        # Beside it may come what happened before and stands in the log since it is switched on.
+        await until(lambda: [one.id for one in gone.received].count(failed.id) == 2)
 
 
 async def test_one_that_failed_for_days_is_switched_off(platform: Platform, tenant: Tenant) -> None:

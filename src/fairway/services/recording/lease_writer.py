@@ -98,7 +98,7 @@ class LeaseWriter:
 
     async def _write_late(self, leases: list[Lease]) -> None:
         """Some may have come twice, be written by now, or over: a slow store has most of those."""
-        stands = self._dispatcher.leases.stands
+        stands = self._dispatcher.stands
         fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
         written = await self._write([*fresh.values()]) if fresh else []
         for lease, is_written in written:
