@@ -20,7 +20,7 @@ OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 
                "getResult": 404, "addFlowJobs": 409, "openEventSocket": 426,
                "deleteTenant": 409, "restoreTenant": 409, "addWebhook": 422,
                "signIn": 401, "tryWebhook": 409, "addAlarmWebhook": 422,
-               "tryAlarmWebhook": 409, "cancelMove": 409}  # fmt: skip
+               "tryAlarmWebhook": 409, "moveTenant": 409, "cancelMove": 409}  # fmt: skip
 
 
 #: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
