@@ -143,7 +143,7 @@ class SlowLeases:
             terms=dict,
             take_stale_leases=lambda _: StaleLeases([self.due.pop(0)], None),
             letting_go=lambda: letting_go,
-            leases=SimpleNamespace(stands=lambda lease: lease not in self.over),
+            stands=lambda lease: lease not in self.over,
             written_late=lambda lease, is_written: self.written.append(lease),
         )
         database: Any = SimpleNamespace(placement=None, by_shard=False)
