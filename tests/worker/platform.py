@@ -74,7 +74,7 @@ class Platform:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length:")[2].split()[0])
                 sent, path = await reader.readexactly(length), head.split()[1].decode()
-                is_exchange = path.endswith("/exchange")
+                is_exchange = path.partition("?")[0].endswith("/exchange")
                 status, body = await self._reply(sent) if is_exchange else self.errand(path)
                 writer.write(b"HTTP/1.1 %d -\r\ncontent-length: %d\r\n\r\n" % (status, len(body)))
                 writer.write(body)

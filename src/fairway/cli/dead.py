@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +12,13 @@ from cyclopts import App, Parameter
 from fairway.cli.bulk import Wish, act_on_many
 from fairway.cli.remote import MINE, Remote, Whose
 from fairway.cli.terminal.job_text import told
-from fairway.cli.terminal.moments import age, past, span
+from fairway.cli.terminal.list_filters import Since, Until, check_limit, query_of
+from fairway.cli.terminal.moments import age, span
 from fairway.cli.terminal.output import Column, Yes, show_table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="dead", help="Look at dead letters, replay or discard them.")
 
-LIST_MAX = 10_000
 EXAMPLES = 5  # of what a bulk act would meet
 
 LETTERS = (
@@ -50,15 +49,8 @@ class Filters:
     fingerprint: Annotated[
         str | None, Parameter(help="A cause, as `fairway dead groups` shows it.")
     ] = None
-    since: Annotated[
-        str | None, Parameter(help="Submitted since then: 30m, 2h, 1d, yesterday, or a time.")
-    ] = None
-    until: Annotated[str | None, Parameter(help="Submitted before then.")] = None
-
-    def query(self) -> dict[str, str | None]:
-        now = datetime.now(UTC)
-        moments = {name: past(getattr(self, name), name, now) for name in ("since", "until")}
-        return asdict(self) | moments
+    since: Since = None
+    until: Until = None
 
 
 ALL = Filters()
@@ -73,9 +65,8 @@ def list_(*, which: Filters = ALL, limit: int = 20, options: Whose = MINE) -> No
     limit
         So many at most.
     """
-    if not 1 <= limit <= LIST_MAX:
-        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
-    found = options.tenant().pages("/v1/dead-letters", "jobs", limit, **which.query())
+    check_limit(limit)
+    found = options.tenant().pages("/v1/dead-letters", "jobs", limit, **query_of(which))
     options.rows({"jobs": found}, found, LETTERS, "No dead letters.")
 
 
@@ -219,7 +210,7 @@ def _arguments(payload: Path) -> Any:
 
 
 def _narrowed(which: Filters, all_: bool) -> dict[str, str | None]:
-    query = which.query()
+    query = query_of(which)
     if not all_ and not any(query.values()):  # one that is empty narrows nothing
         raise InvalidRequest("Say which: an id, a filter such as --type, or --all.")
     return query

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -11,14 +10,13 @@ from cyclopts import App, Parameter
 from fairway.cli.jobs import COLUMNS as JOBS
 from fairway.cli.remote import MINE, Whose
 from fairway.cli.terminal.job_text import counted, error_lines, when
-from fairway.cli.terminal.moments import age, past
+from fairway.cli.terminal.list_filters import Since, Until, check_limit, query_of
+from fairway.cli.terminal.moments import age
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, painted
-from fairway.core.errors import InvalidRequest
 
 app = App(name="flows", help="Chains and groups of jobs: look, cancel, replay what failed.")
 
 PATH = "/v1/flows/"
-LIST_MAX = 10_000
 
 COLUMNS = (
     Column("id", "id"),
@@ -42,15 +40,8 @@ class FlowChoice:
         Parameter(help="Some of running, succeeded, failed, cancelled, with commas between."),
     ] = None
     kind: Annotated[str | None, Parameter(help="group or chain.")] = None
-    since: Annotated[
-        str | None, Parameter(help="Submitted since then: 30m, 2h, 1d, yesterday, or a time.")
-    ] = None
-    until: Annotated[str | None, Parameter(help="Submitted before then.")] = None
-
-    def query(self) -> dict[str, str | None]:
-        now = datetime.now(UTC)
-        moments = {name: past(getattr(self, name), name, now) for name in ("since", "until")}
-        return asdict(self) | moments
+    since: Since = None
+    until: Until = None
 
 
 ALL = FlowChoice()
@@ -65,8 +56,8 @@ def list_(*, which: FlowChoice = ALL, limit: int = 20, options: Whose = MINE) ->
     limit
         So many at most.
     """
-    _check(limit)
-    found = options.tenant().pages("/v1/flows", "flows", limit, **which.query())
+    check_limit(limit)
+    found = options.tenant().pages("/v1/flows", "flows", limit, **query_of(which))
     options.rows({"flows": found}, found, COLUMNS, "No flows.")
 
 
@@ -86,7 +77,7 @@ def jobs(id: str, *, limit: int = 20, options: Whose = MINE) -> None:
     limit
         So many at most.
     """
-    _check(limit)
+    check_limit(limit)
     found = options.tenant().pages(f"{PATH}{id}/jobs", "jobs", limit)
     options.rows({"jobs": found}, found, JOBS, "No jobs.")
 
@@ -151,8 +142,3 @@ def _ask(flow: Record, acts: str, count: int, what: str, callback_if: str) -> No
     parts += [f"its callback {callback_if}"] if flow["callback"] else []
     if parts:
         agreed(f"This {acts} {' and '.join(parts)} of {flow['kind']} {flow['id']}.", yes=False)
-
-
-def _check(limit: int) -> None:
-    if not 1 <= limit <= LIST_MAX:
-        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")

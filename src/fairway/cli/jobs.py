@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,8 @@ from fairway.cli.terminal.job_text import (
     ran,
     told,
 )
-from fairway.cli.terminal.moments import age, future, local, past, seconds
+from fairway.cli.terminal.list_filters import Since, Until, check_limit, query_of
+from fairway.cli.terminal.moments import age, future, local, seconds
 from fairway.cli.terminal.output import (
     Column,
     Record,
@@ -39,7 +40,6 @@ from fairway.core.errors import InvalidRequest, Unavailable
 app = App(name="jobs", help="Hand one in, look, follow, ask why one waits, move or cancel.")
 app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f until it ends.")
 
-LIST_MAX = 10_000
 LOOK_SECONDS = 1.0
 SOON_SECONDS = 3  # a job that still waits then should say what for
 WAIT_SECONDS = 20  # less than a client's patience for one answer
@@ -74,15 +74,8 @@ class Which:
     type: Annotated[str | None, Parameter(help="A job type.")] = None
     pool: Annotated[str | None, Parameter(help="A pool.")] = None
     tag: Annotated[str | None, Parameter(help="A tag.")] = None
-    since: Annotated[
-        str | None, Parameter(help="Submitted since then: 30m, 2h, 1d, yesterday, or a time.")
-    ] = None
-    until: Annotated[str | None, Parameter(help="Submitted before then.")] = None
-
-    def query(self) -> dict[str, str | None]:
-        now = datetime.now(UTC)
-        moments = {name: past(getattr(self, name), name, now) for name in ("since", "until")}
-        return asdict(self) | moments
+    since: Since = None
+    until: Until = None
 
 
 ALL = Which()
@@ -97,9 +90,8 @@ def list_(*, which: Which = ALL, limit: int = 20, options: Whose = MINE) -> None
     limit
         So many at most.
     """
-    if not 1 <= limit <= LIST_MAX:
-        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
-    found = options.tenant().pages("/v1/jobs", "jobs", limit, **which.query())
+    check_limit(limit)
+    found = options.tenant().pages("/v1/jobs", "jobs", limit, **query_of(which))
     options.rows({"jobs": found}, found, COLUMNS, "No jobs.")
 
 
@@ -182,7 +174,7 @@ def tail(*, which: Which = ALL, limit: int = 10, options: Whose = MINE) -> None:
     remote, first = options.tenant(), True
     seen: dict[str, str] = {}
     while True:
-        found = remote.get("/v1/jobs", **which.query(), limit=100)["jobs"]
+        found = remote.get("/v1/jobs", **query_of(which), limit=100)["jobs"]
         fresh = [job for job in reversed(found) if seen.get(job["id"]) != job["state"]]
         for job in fresh[max(0, len(fresh) - limit) :] if first else fresh:
             _line_of(job, options)
@@ -251,7 +243,7 @@ def cancel_all(
     wait
         Show progress until it is done; Ctrl-C aborts it.
     """
-    query: dict[str, Any] = which.query()
+    query: dict[str, Any] = query_of(which)
     if not (all or dry_run or any(query.values())):
         raise InvalidRequest("Say which: a filter such as --type, or --all.")
     remote = options.tenant()

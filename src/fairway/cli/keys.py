@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
+from fairway.cli.terminal.list_filters import check_limit
 from fairway.cli.terminal.moments import age, future, seconds
 from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.errors import InvalidRequest
@@ -49,8 +50,7 @@ def list_(
     limit
         So many at most.
     """
-    if not 1 <= limit <= LIST_MAX:
-        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
+    check_limit(limit, LIST_MAX)
     found = options.operator().pages("/v1/keys", "keys", limit, tenant=tenant, scope=scope)
     options.rows({"keys": found}, found, KEYS, "No keys.")
 

@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import App
 
 from fairway.cli.remote import MINE, Options, Whose
+from fairway.cli.terminal.list_filters import LINES_MAX
 from fairway.cli.terminal.moments import past
 from fairway.cli.terminal.output import Column, say
 from fairway.core.errors import InvalidRequest
@@ -16,7 +17,6 @@ from fairway.core.errors import InvalidRequest
 app = App(name="schedules", help="Recurring schedules: make, look, pause, run now, make up.")
 
 PATH = "/v1/schedules/"
-LIST_MAX = 10_000
 
 
 SCHEDULES = (
@@ -37,7 +37,7 @@ RUNS = (
 @app.command(name=("ls", "list"))
 def list_(*, options: Whose = MINE) -> None:
     """All schedules, in plain English, with their next run."""
-    found = options.tenant().pages("/v1/schedules", "schedules", LIST_MAX)
+    found = options.tenant().pages("/v1/schedules", "schedules", LINES_MAX)
     options.rows({"schedules": found}, found, SCHEDULES, "No schedules.")
 
 

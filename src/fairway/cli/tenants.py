@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.terminal.list_filters import check_limit
 from fairway.cli.terminal.output import Column, Yes, agreed, fields_of
 from fairway.core.errors import InvalidRequest
 
@@ -61,8 +62,7 @@ def list_(
     limit
         So many at most.
     """
-    if not 1 <= limit <= LIST_MAX:
-        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
+    check_limit(limit, LIST_MAX)
     asked = {"q": search, "state": state, "tier": tier}
     found = options.operator().pages("/v1/tenants", "tenants", limit, **asked)
     is_narrow = any(value is not None for value in asked.values())

@@ -44,6 +44,32 @@ async def test_an_address_that_does_not_answer_is_left_for_the_next(platform: Pl
     session.close()
 
 
+async def test_an_owner_that_answers_again_is_spoken_with_itself(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever passes calls on costs each of them twice; only the owner's word brings us back."""
+    monkeypatch.setattr(module, "LOOK_FIRST_SECONDS", 0.0)
+    async with Platform().open() as passer:
+        platform.judge = lambda request: 500
+        session = Session([platform.url, passer.url], "key", "one", owner=platform.url)
+        with pytest.raises(FairwayError):
+            await say(session)
+        platform.judge = lambda request: 200
+        for _ in range(3):  # it does not say that it lives
+            await say(session)
+            await asyncio.sleep(0.02)
+        assert len(platform.calls) == 1
+        platform.errand = lambda path: (200 if path == "/livez" else 404, b"{}")
+        async with asyncio.timeout(10):
+            while len(platform.calls) == 1:
+                await say(session)
+                await asyncio.sleep(0.02)
+        passed_on = len(passer.calls)
+        await say(session)
+        assert len(passer.calls) == passed_on
+    session.close()
+
+
 @pytest.mark.parametrize(
     ("status", "leaves"), [(422, False), (413, False), (503, False), (500, True)]
 )

@@ -7,6 +7,7 @@ once and only to a server that owns something now. Without a name any owner does
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import parse_qs
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from fairway.wire import exchange as wire
 
 async def is_passed_on(relay: Relay, own_url: str, scope: Scope, body: bytes, send: Send) -> bool:
     """Whether another server has answered."""
-    owner = _named_owner(scope)
+    owner = _named_owner(scope["query_string"]) if scope["query_string"] else None
     if owner is not None and owner != own_url:
         await relay.pass_on(scope, body, send, shard=None, owner=owner)
         return True
@@ -42,10 +43,9 @@ async def is_passed_on(relay: Relay, own_url: str, scope: Scope, body: bytes, se
         return False  # this server took over while it waited for the other
 
 
-def _named_owner(scope: Scope) -> str | None:
-    if not scope["query_string"]:
-        return None
-    named = parse_qs(scope["query_string"].decode("latin-1")).get("owner")
+@lru_cache(maxsize=64)  # a worker's exchanges all say the same
+def _named_owner(query_string: bytes) -> str | None:
+    named = parse_qs(query_string.decode("latin-1")).get("owner")
     return named[0] if named else None
 
 

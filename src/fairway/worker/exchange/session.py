@@ -3,12 +3,15 @@
 One exchange at a time is the rule, and a second one when there is something to say while the
 first is held open. A call that fails is followed by another to the next address, after a pause
 that grows; the caller then says hello again and sends all it has not heard of since.
-A worker with several owners has one of these for each.
+A worker with several owners has one of these for each. Whoever passes calls on to an owner reads
+and writes each of them once more: so it is only spoken with until the owner itself answers again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+import time
 from collections.abc import Sequence
 from typing import Protocol
 from urllib.parse import quote
@@ -27,6 +30,9 @@ PAUSE_MAX_SECONDS = 1.0
 GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
 NO_ROOM = "NO_ROOM"  # the code of: not so large a call just now; a smaller one is heard
 BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
+LOOK_FIRST_SECONDS = 5.0  # from an owner's silence until it is asked whether it answers again
+LOOK_MAX_SECONDS = 640.0  # there may never be a way to it from here
+LOOK_ANSWER_SECONDS = 2.0
 
 
 class Caller(Protocol):
@@ -47,12 +53,18 @@ class Session:
         self._path = f"{self._home}/exchange"
         if owner is not None:
             self._path += f"?owner={quote(owner, safe='')}"
+        self._owner = owner if urls[0] == owner else None  # where it is reached itself
+        self._look_at = 0.0  # at the owner, while others pass calls on to it
+        self._look_seconds = LOOK_FIRST_SECONDS
+        self._looking: asyncio.Task[None] | None = None
         self._failures_in_row = 0
         self._random = random.Random()
 
     async def exchange(self, request: wire.ExchangeRequest, text: Parts) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
         url, client = self._clients[0]
+        if url != self._owner and self._is_look_due():
+            self._looking = asyncio.create_task(self._look(), name="look at the owner")
         limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + size_of(text) / BYTES_PER_SECOND
         try:
             reply = await client.post(self._path, text, limit_seconds)
@@ -65,6 +77,8 @@ class Session:
                 self._leave(url)
             raise problem
         self._failures_in_row = 0
+        if url == self._owner:
+            self._look_seconds = LOOK_FIRST_SECONDS
         return wire.decode_reply(reply.body)
 
     async def call(self, method: str, path: str, body: bytes, limit_seconds: float) -> bytes:
@@ -82,6 +96,25 @@ class Session:
         """The next call goes to the next address; a second failure of the same one is no news."""
         if self._clients[0][0] == url:
             self._clients.append(self._clients.pop(0))
+        if url == self._owner:
+            self._look_at = time.monotonic() + self._look_seconds
+
+    def _is_look_due(self) -> bool:
+        is_looking = self._looking is not None and not self._looking.done()
+        return self._owner is not None and not is_looking and time.monotonic() >= self._look_at
+
+    async def _look(self) -> None:
+        """Beside the conversation, which a silent address would hold up for as long as a call."""
+        url, client = next(one for one in self._clients if one[0] == self._owner)
+        self._look_seconds = min(2 * self._look_seconds, LOOK_MAX_SECONDS)
+        self._look_at = time.monotonic() + self._look_seconds
+        try:
+            reply = await client.call("GET", "/livez", b"", LOOK_ANSWER_SECONDS)
+        except (OSError, TimeoutError):
+            return
+        if reply.status == 200:
+            self._clients.remove((url, client))
+            self._clients.insert(0, (url, client))
 
     def next_pause_seconds(self) -> float:
         """After a failed call: how long to rest."""
@@ -90,6 +123,8 @@ class Session:
         return float(longest * (0.5 + self._random.random() / 2))
 
     def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         for _, client in self._clients:
             client.close()
 
