@@ -129,6 +129,24 @@ async def test_stop_is_safe_at_any_time() -> None:
     await loop.stop()
 
 
+async def test_a_step_that_fails_as_it_is_stopped_is_stopped() -> None:
+    """A transaction on a connection that is closed by then raises that, in place of the cancel."""
+    is_begun = asyncio.Event()
+
+    async def step(now_us: int) -> float:
+        is_begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ConnectionError("closed")
+
+    loop = Loop("test", step, ManualClock())
+    loop.start()
+    await is_begun.wait()
+    async with asyncio.timeout(5):
+        await loop.stop()
+
+
 async def test_a_loop_is_woken_by_what_was_there_before_it() -> None:
     given, step = asyncio.Event(), Step(rest_seconds=60)
     wakeups = Wakeups({"given": given})

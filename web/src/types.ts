@@ -79,6 +79,9 @@ export type Delivery = Schemas['DeliveryView'];
 
 export type ListedServer = Schemas['ServerView'];
 export type ServerList = Schemas['ServerList'];
+/** The move of a tenant to another shard. */
+export type Move = Schemas['MoveView'];
+export type ShardList = Schemas['ShardList'];
 /** One pool as the autoscaler sees it. */
 export type ScaledPool = Schemas['AutoscaleView'];
 export type ScalingDecision = Schemas['ScaleDecisionView'];

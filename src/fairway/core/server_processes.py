@@ -15,7 +15,7 @@ DEFAULT_MAX = 8  # as many as the 100 connections of a usual PostgreSQL have roo
 PROCESSES_MAX = 64
 DEDICATED_CONNECTIONS = 2  # of a process: for leadership, and to see whether the store is there
 GROUP_VARIABLE = "FAIRWAY_PROCESS_GROUP"
-PID_BYTES = 8  # of each process, in the file that says who takes connections
+SAYING_BYTES = 16  # of each process, in the file that says who takes connections, and how many
 SPARE_CONNECTIONS = 5  # beside servers: a migration, a backup, an operator
 
 
@@ -62,7 +62,7 @@ def connections_needed(processes: int) -> int:
 class SiblingFiles(NamedTuple):
     """Descriptors by which processes hand connections to each other."""
 
-    pids_fd: int  # the processes that take connections, by number
+    pids_fd: int  # the processes that take connections, and how much they have, by number
     taken_fd: int  # where this one takes them
     handed_fds: tuple[int, ...]  # where each is handed them, by number
 

@@ -165,6 +165,9 @@ class Loop:
         try:
             rest_seconds = await self._run_once(self._clock.now_us())
         except Exception as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # a connection broke just then, and told so
+                raise asyncio.CancelledError from error
             return self._failed(error)
         if (over := self._outage.worked(self._clock.now_us())) is not None:
             seconds = round(over.seconds, 1)

@@ -9,7 +9,7 @@ that is in a flow stays in it: who found it there need not look again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import groupby
@@ -369,12 +369,19 @@ async def close(connection: Connection, shard: ShardId, tenant: TenantId, flow: 
     await execute(connection, _SQL["close_flow"], shard=shard, tenant=tenant, id=flow)
 
 
-async def forget(connection: Connection, shard: ShardId, since: datetime, limit: int) -> int:
+async def forget(
+    connection: Connection,
+    shard: ShardId,
+    since: datetime,
+    limit: int,
+    moving: Collection[TenantId] = (),
+) -> int:
     """Remove flows that are older; who still waits for one of them never starts.
 
-    Each tenant's apart: whose lock is not free soon is left for the next time.
+    Each tenant's apart: whose lock is not free soon is left for the next time, and who moves.
     """
-    old = await fetch(connection, _SQL["old_flows"], shard=shard, since=since, limit=limit)
+    asked = {"shard": shard, "since": since, "limit": limit, "moving": list(moving)}
+    old = await fetch(connection, _SQL["old_flows"], **asked)
     gone = 0
     for tenant, some in groupby(sorted(old, key=_tenant), key=_tenant):
         try:

@@ -145,7 +145,9 @@ _CLASS_BY_STATUS: dict[int, type[errors.FairwayError]] = {
     413: errors.InvalidRequest,
     415: errors.InvalidRequest,
     422: errors.InvalidRequest,
+    502: errors.Unavailable,  # a proxy says so of a server that is away
     503: errors.Unavailable,
+    504: errors.Unavailable,
 }
 
 encode = msgspec.json.Encoder().encode

@@ -20,7 +20,7 @@ from fairway.cli.processes.listening import Listeners, listen_at
 from fairway.cli.processes.sibling_files import SiblingChannels
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.ids import TenantId
-from fairway.core.ownership.connection_moves import PASSED_ON_MIN
+from fairway.core.ownership.connection_moves import PASSED_ON_MIN, Load
 from fairway.core.server_processes import ProcessGroup, SiblingFiles
 from fairway.runtime.telemetry import Metrics
 
@@ -126,6 +126,31 @@ async def one_by_one() -> None:
 
 def test_a_connection_goes_to_the_owner_of_what_is_sent_on_it() -> None:
     uvloop.run(one_by_one())
+
+
+async def until_it_is_full() -> None:
+    """Seven tenths of what it may have: there is room for those that come to it by themselves."""
+    async with two(connections_max=20) as (first, second):
+        own = [await asyncio.open_connection("127.0.0.1", second.port) for _ in range(14)]
+        await until(lambda: len(second.gate.book) == 14, 10, "they are there")
+        await second.gate.run_once(0)
+        client = await asyncio.open_connection("127.0.0.1", first.port)
+        assert {await asked(*client) for _ in range(PASSED_ON_MIN + 2)} == {1}
+        for _, writer in own:
+            writer.close()
+        await until(lambda: len(second.gate.book) == 0, 10, "they have gone")
+        assert second.gate.siblings is not None
+        second.gate.siblings.tell(Load(0, 1000))
+        assert await asked(*client) == 1, "who is behind is handed nothing, either"
+        await second.gate.run_once(0)
+        second.gate.siblings.tell(Load(0, 0))
+        await asked(*client)
+        assert await asked(*client) == 2
+        client[1].close()
+
+
+def test_a_process_is_handed_no_more_than_leaves_room_for_others() -> None:
+    uvloop.run(until_it_is_full())
 
 
 async def in_pieces() -> None:

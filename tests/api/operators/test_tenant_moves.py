@@ -16,8 +16,13 @@ from fairway.core.ids import shard_of
 from fairway.store.sql import load
 
 TO = 6
-#: Tables of which the last step of a move takes all that is left.
-MOVED = set(re.findall(r"UPDATE (\w+) SET shard", load("tenant_moves.sql")["move_rest"].text))
+#: Tables of which rows go along.
+MOVED = {
+    table
+    for name, statement in load("tenant_moves.sql").items()
+    for table in re.findall(r"UPDATE (\w+)(?: AS late)? SET shard", statement.text)
+    if name.startswith("move_")
+}
 
 
 async def test_all_of_a_tenant_is_found_in_its_new_shard(database_url: str) -> None:
@@ -47,6 +52,9 @@ async def test_all_of_a_tenant_is_found_in_its_new_shard(database_url: str) -> N
             await moved(operator)
             await until_answered(tenant)
             assert await left_in(database_url, home, house, name) == {}
+            finished, begun = await audited(operator)
+            assert (finished[0], begun[0]) == ("finish_move", "begin_move")
+            assert begun[1] == f"Its rows go from shard {home} to shard {TO} now."
             await look_at_everything(tenant, made, home)
             await run_the_rest(tenant, worker, made)
 
@@ -183,6 +191,40 @@ async def test_no_table_is_forgotten(database_url: str) -> None:
     assert {row["relname"] for row in found} - {"sessions"} == MOVED
 
 
+async def test_of_two_who_ask_at_one_moment_one_is_told_to_wait(database_url: str) -> None:
+    with open_house(database_url, shard_count=8) as house:
+        names = [house.new_tenant()[0] for _ in range(2)]
+        async with house.caller(house.operator_key) as operator:
+            shards = (await operator.get("/v1/shards")).json()["shards"]
+            free = [one["shard"] for one in shards if one["shard"] and not one["tenants"]]
+            ways = [(names[0], free[0]), (names[1], free[1]), (names[0], free[2])]
+            replies = await asyncio.gather(*[surely_asked(operator, *way) for way in ways])
+            assert sorted(one.status_code for one in replies) == [202, 409, 409]
+            for one in replies:
+                if one.status_code == 409:
+                    assert "one tenant moves at a time" in problem(one, 409, "CONFLICT")["detail"]
+            (under_way,) = (await operator.get("/v1/shards")).json()["moves"]
+            cancelled = await operator.post(
+                "/v1/shards/move/cancel", json={"tenant": under_way["tenant"]}
+            )
+            assert cancelled.status_code == 202
+
+
+async def surely_asked(operator: httpx2.AsyncClient, name: str, to: int) -> httpx2.Response:
+    """A busy machine may say "not now" first."""
+    while True:
+        reply = await move(operator, name, to)
+        if reply.status_code != 503:
+            return reply
+        await asyncio.sleep(0.1)
+
+
+async def audited(operator: httpx2.AsyncClient) -> list[tuple[str, str]]:
+    """What became of moves by themselves, the newest first."""
+    found = (await operator.get("/v1/audit?actor=platform")).json()["entries"]
+    return [(one["action"], one["detail"]) for one in found if one["action"].endswith("_move")]
+
+
 async def is_over(operator: httpx2.AsyncClient) -> bool:
     return (await operator.get("/v1/shards")).json()["moves"][0]["finished_at"] is not None
 
@@ -224,6 +266,7 @@ async def test_a_move_whose_jobs_run_on_is_cancelled_or_called_off(database_url:
             off = (await operator.get("/v1/shards")).json()["moves"][0]
             assert off["state"] == "called_off"
             assert f"Jobs of the tenant ran on after 60 s: 1 ({job}). Ask" in off["note"]
+            assert await audited(operator) == [("call_off_move", off["note"])]
             await until_answered(tenant)
             # A shard changed hands: a worker says then what it holds, as after any hand-over.
             await worker.hello(running=[worker.holding(lease)])

@@ -9,6 +9,8 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
+import pytest
+from tests.api.events.socket_client import Rejected, socket_to
 from tests.api.house import House, open_house
 from tests.api.worker import HandWorker
 from tests.postgres import Server, fresh_database
@@ -86,6 +88,7 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 return (await far.get("/v1/jobs")).status_code == 200
 
             await until(is_known)
+            await streams_name_the_home(regions, far, key)
             for region, pools in {"eu": ("video",), "us": ("audio", "video")}.items():
                 async with regions.caller(region) as operator:
                     for pool in pools:
@@ -127,6 +130,34 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 assert not (await back.say(wait_ms=1000)).get("leases")
             ended = await far.get(f"/v1/jobs/{held[7]}")
             assert ended.json()["state"] == "succeeded"
+
+
+async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:
+    """What stays open is not passed on: whoever asks hears where it is to be had."""
+    house = regions.houses["us"]
+    known = house.platform.regions
+    assert known is not None
+    near = known.map.regions["eu"].urls[0]
+
+    async def by_socket() -> str:
+        with pytest.raises(Rejected) as refused:
+            async with socket_to(int(house.url.rpartition(":")[2]), key):
+                pass
+        assert (refused.value.status, refused.value.problem["code"]) == (409, "HOME_ELSEWHERE")
+        return str(refused.value.problem["detail"])
+
+    async def by_stream() -> str:
+        reply = await far.get("/v1/events/stream")
+        assert (reply.status_code, reply.json()["code"]) == (409, "HOME_ELSEWHERE")
+        return str(reply.json()["detail"])
+
+    for ask in (by_socket, by_stream):
+        assert f"the region eu, and this is not passed on to it: ask at {near}." in await ask()
+    listed = known.map.regions.pop("eu")  # as of a server that was not told of it yet
+    try:
+        assert "ask there (its address is not known here)" in await by_stream()
+    finally:
+        known.map.regions["eu"] = listed
 
 
 async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_nothing(

@@ -244,9 +244,12 @@ async def test_who_waits_hears_at_the_time_out_that_the_job_still_runs(
     assert time.monotonic() - begun < 30, "a server's Retry-After is not the caller's time-out"
 
 
+@pytest.mark.parametrize("timeout", [2.9, None])
+@pytest.mark.parametrize("status", [503, 502])
 async def test_a_server_that_is_away_for_longer_than_our_patience_is_asked_again(
-    server: TinyServer,
+    server: TinyServer, status: int, timeout: float | None
 ) -> None:
+    """Also by one that waits for as long as it takes: a server that answers is there."""
     async with aclosing(App("scoring", url=server.url, api_key=API_KEY, patience="50ms")) as app:
 
         @app.job
@@ -254,9 +257,31 @@ async def test_a_server_that_is_away_for_longer_than_our_patience_is_asked_again
             return 1
 
         handle = await score.aenqueue("cv1")
-        server.moods.extend([Reply(503, problem("UNAVAILABLE", 503), {"retry-after": "4"})])
+        away = problem("TENANT_MOVING", status) if status == 503 else None  # a proxy's is no JSON
+        server.moods.extend([Reply(status, away, {"retry-after": "4"})])
         server.finish(handle.id, result=1)
-        assert await handle.aresult(timeout=2.9) == 1
+        assert await handle.aresult(timeout=timeout) == 1
+
+
+async def test_a_large_result_is_asked_for_again_until_the_time_out(server: TinyServer) -> None:
+    async with aclosing(App("scoring", url=server.url, api_key=API_KEY, patience="50ms")) as app:
+
+        @app.job
+        def score(cv_id: str) -> int:
+            return 1
+
+        handle = await score.aenqueue("cv1")
+        server.finish(handle.id, result=None, result_bytes=1 << 20)
+        moving = Reply(503, problem("TENANT_MOVING", 503), {"retry-after": "4"})
+        server.moods.extend(["", moving])
+        with pytest.raises(NotFound):  # this server keeps no large results; it was asked again
+            await handle.aresult(timeout=2.9)
+
+
+async def test_who_waits_without_end_hears_that_nobody_is_there() -> None:
+    async with aclosing(App("x", url="http://127.0.0.1:9", patience="50ms")) as app:
+        with pytest.raises(Unreachable):
+            await Handle.from_id(app, "00000000-0000-7000-8000-000000000000").aresult()
 
 
 async def test_a_dead_job_raises_what_killed_it(score: ScoreJob, server: TinyServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.services.dispatch.test_dispatcher import (
     MEDIUM,
+    SHORT,
     TERM,
     TRUST_SECONDS,
     Machine,
@@ -39,6 +40,19 @@ def test_an_arrival_answers_a_call_that_is_held(machine: Machine) -> None:
     machine.dispatcher.succeeded([End(worker.outbox[0], 1, 1, b"1")])
     machine.arrive(machine.job())
     assert len(worker.outbox) == 1
+
+
+def test_a_job_of_anothers_shard_stops_no_grants(machine: Machine) -> None:
+    """Wherever it came from: its owner has it on disk, and those beside it start."""
+    foreign = [machine.job(shard=7), machine.job(shard=7, epoch=5)]
+    mine = [machine.job(), machine.job()]
+    machine.arrive(foreign[0], mine[0], foreign[1], mine[1])
+    worker = machine.worker(short=4)
+    assert [lease.job for lease in machine.take(worker)] == mine
+    assert worker.free(SHORT) == 2
+    assert set(machine.dispatcher.leases) == {job.id for job in mine}
+    machine.arrive(machine.job(), machine.job())
+    assert len(machine.take(worker)) == 2, "their slots are free for others"
 
 
 def test_a_draining_worker_gets_nothing(machine: Machine) -> None:

@@ -10,9 +10,11 @@ from collections import Counter
 from typing import Any, NamedTuple, Protocol
 
 from fairway.api.http.siblings import Handed, Siblings
+from fairway.api.http.thread_busy import ThreadBusy
 from fairway.core.backpressure.connections import AHEAD_MAX, ConnectionBook, ConnectionLimits
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
+from fairway.core.ownership.connection_moves import Load
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 
@@ -53,6 +55,8 @@ class ConnectionGate:
         self, limits: GateLimits, metrics: Metrics, siblings: Siblings | None = None
     ) -> None:
         self.siblings = siblings  # other processes at our address, if there are any
+        self._busy = ThreadBusy()
+        self._connections_max = max(1, limits.connections.total_max)
         self._head_seconds = limits.head_seconds
         self.socket_paths = limits.socket_paths
         self.is_moving = False  # what comes next on a connection is for another process
@@ -82,6 +86,7 @@ class ConnectionGate:
         """One that has spoken for a tenant elsewhere. Without room it is judged as it speaks."""
         has_room = self.book.has_room(address, facts.tenant)
         self.admit(connection, address)
+        self._tell_siblings()  # at once: others look at it before they hand over the next
         if has_room:
             connection.proved(facts.tenant)
 
@@ -182,7 +187,14 @@ class ConnectionGate:
                 connection.too_slow()
                 await work.let_others()
         self._cut_unread(now)
+        self._busy.look()
+        self._tell_siblings()
         return SWEEP_SECONDS
+
+    def _tell_siblings(self) -> None:
+        if self.siblings is not None:
+            full = len(self.book) * 1000 // self._connections_max
+            self.siblings.tell(Load(full, self._busy.per_mille))
 
     def _cut_unread(self, now: float) -> None:
         """Nobody reads what these are told: it would stay in memory for as long as they like."""

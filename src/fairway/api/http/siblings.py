@@ -6,7 +6,9 @@ and what the client has sent meanwhile is still in the socket, and goes with it.
 socket travels, over a channel that the parent of the processes made (`sibling_files.py`): a message
 there holds one, at most some ten wait, and where one cannot be sent at once it stays.
 
-Who takes it has no more room for it than for anybody: then it is sent back, and stays there. What
+Each says how much it has to do, in memory that all share: to one that is full, or behind while we
+are not, nothing is handed (`core/ownership/connection_moves.py`). Who takes it has no more room for
+it than for anybody: then it is sent back, and stays there. What
 arrives while a process ends is answered there, or by its next life. Not handed over: what is no
 HTTP any more (WebSockets, lines between servers), is encrypted, or is in the midst of anything.
 """
@@ -22,10 +24,13 @@ from mmap import mmap
 from typing import Any, NamedTuple
 
 from fairway.core.ids import TenantId
-from fairway.core.server_processes import PID_BYTES, ProcessGroup
+from fairway.core.ownership.connection_moves import Load, may_have_more
+from fairway.core.server_processes import SAYING_BYTES, ProcessGroup
 
 _FACTS = struct.Struct("<qIHB")  # tenant, moves, from which process, whether it comes back
-_PID = struct.Struct("<q")
+_SAYING = struct.Struct("<qHH4x")  # the process, or 0: it takes none; and its load
+_LOAD = struct.Struct("<HH")
+_LOAD_AT = 8
 TAKEN_AT_ONCE = 16
 
 
@@ -56,12 +61,19 @@ class Siblings:
         self.number = group.number
         self._taken = socket.socket(fileno=files.taken_fd)
         self._handed = [socket.socket(fileno=one) for one in files.handed_fds]
-        self._pids = mmap(files.pids_fd, len(group.urls) * PID_BYTES)
+        self._load = Load(0, 0)
+        self._pids = mmap(files.pids_fd, len(group.urls) * SAYING_BYTES)
 
     def begin(self, take: Callable[[socket.socket, Handed], None]) -> None:
         """From now on `take` is given what others hand over."""
         asyncio.get_running_loop().add_reader(self._taken, self._take, take)
         self._say(os.getpid())
+
+    def tell(self, load: Load) -> None:
+        """How much we have to do, from now on."""
+        self._load = load
+        at = (self.number - 1) * SAYING_BYTES + _LOAD_AT
+        _LOAD.pack_into(self._pids, at, *(min(one, 0xFFFF) for one in load))
 
     def leave(self) -> None:
         """Nothing more is to be handed to us; what is on its way is still taken."""
@@ -75,7 +87,7 @@ class Siblings:
 
     def hand(self, number: int, descriptor: int, facts: Handed) -> bool:
         """Whether it is on its way; then it is not ours any more."""
-        if not self._takes(number):
+        if not self._takes(number, is_back=facts.is_back):
             return False
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", descriptor))]
         try:
@@ -93,12 +105,12 @@ class Siblings:
         return True
 
     def _say(self, pid: int) -> None:
-        _PID.pack_into(self._pids, (self.number - 1) * PID_BYTES, pid)
+        _SAYING.pack_into(self._pids, (self.number - 1) * SAYING_BYTES, pid, *self._load)
 
-    def _takes(self, number: int) -> bool:
-        """Whether it said that it takes connections, and lives."""
-        (pid,) = _PID.unpack_from(self._pids, (number - 1) * PID_BYTES)
-        if not pid:
+    def _takes(self, number: int, *, is_back: bool) -> bool:
+        """Whether it said that it takes connections, has room or had this one before, and lives."""
+        pid, full, busy = _SAYING.unpack_from(self._pids, (number - 1) * SAYING_BYTES)
+        if not pid or not (is_back or may_have_more(Load(full, busy), self._load)):
             return False
         try:
             os.kill(pid, 0)

@@ -254,7 +254,7 @@ def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
     if tenant.state == "deleted" and since is not None:
         facts["kept_until"] = since + platform.tenant_states.kept
     facts["shard"] = platform.tenant_shards.of(tenant.id) if tenant.shard is None else tenant.shard
-    del facts["moving_to"], facts["moved_from"]
+    del facts["moved_from"]
     del facts["fair_group"], facts["job_events"]  # the latter is the tenant's own choice
     return facts
 

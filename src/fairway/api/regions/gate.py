@@ -131,14 +131,19 @@ class RegionGate:
         if region is None:
             return None
         if endpoint.call in NOT_PASSABLE or SESSION in scope:
-            urls = self._regions.map.regions[region].urls
-            is_staff = caller.tenant is None
-            what = "Tenants, tiers and keys are changed in" if is_staff else "The tenant's home is"
-            raise Conflict(
-                f"{what} the region {region}, and this is not passed on to it: ask at {urls[0]}.",
-                code="HOME_ELSEWHERE",
-            )
+            raise self._elsewhere(region, is_staff=caller.tenant is None)
         return region
+
+    def _elsewhere(self, region: str, *, is_staff: bool) -> Conflict:
+        """The directory may name a region that this server was not told of: then nobody knows its
+        address here, and who is asked says so."""
+        what = "Tenants, tiers and keys are changed in" if is_staff else "The tenant's home is"
+        known = self._regions.map.regions.get(region)
+        where = f"ask at {known.urls[0]}" if known else "ask there (its address is not known here)"
+        return Conflict(
+            f"{what} the region {region}, and this is not passed on to it: {where}.",
+            code="HOME_ELSEWHERE",
+        )
 
     def _region_for(self, endpoint: Endpoint, caller: Principal) -> str | None:
         if caller.tenant is not None:

@@ -3,10 +3,13 @@
 A producer speaks for one tenant on a connection that it keeps: after a few requests of it that had
 to be passed on, one after the other, the connection itself may go. A gateway that speaks for many
 tenants stays where it is. Whatever comes and goes between two owners moves ever more seldom: each
-move doubles the rest before the next.
+move doubles the rest before the next. Nothing goes to a process that has little room left, or is at
+its limit while this one has time: there, whoever reads and checks requests for it helps it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.ids import TenantId
@@ -14,6 +17,24 @@ from fairway.core.ids import TenantId
 PASSED_ON_MIN = 4  # requests of one tenant, one after the other
 REST_SECONDS = 10.0  # between the first move and the second
 REST_SECONDS_MAX = 640.0
+FULL_PER_MILLE = 700  # of the connections of a process: the rest is for those that come to it
+BUSY_PER_MILLE = 850  # of a core
+SPARE_PER_MILLE = 200  # of a core: so much less to do has one who goes on reading for another
+
+
+class Load(NamedTuple):
+    """How much of what a process may have it has, as it said last."""
+
+    full_per_mille: int  # of its connections
+    busy_per_mille: int  # of a core
+
+
+def may_have_more(there: Load, here: Load) -> bool:
+    """Whether a process should be handed a connection by this one."""
+    if there.full_per_mille >= max(FULL_PER_MILLE, here.full_per_mille):
+        return False
+    is_behind = there.busy_per_mille >= BUSY_PER_MILLE
+    return not is_behind or here.busy_per_mille + SPARE_PER_MILLE > there.busy_per_mille
 
 
 def rest_seconds(moves: int) -> float:

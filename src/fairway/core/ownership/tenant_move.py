@@ -123,6 +123,11 @@ def why_called_off(look: MoveLook, running_here: int) -> str:
     return look.waits_for or "It could not be begun in time."
 
 
+def why_it_returns(cancelled_by: str) -> str:
+    """A sentence for people, until all is back."""
+    return f"Cancelled by {cancelled_by}: what was moved goes back."
+
+
 def why_it_failed(error: Exception) -> str:
     """A sentence for people: it is tried again, and they may end it."""
     said = str(error).splitlines()[0][:200] if str(error) else ""

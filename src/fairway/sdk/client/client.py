@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairway.core.errors import Conflict, FairwayError, InvalidRequest
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.bulk_calls import BulkCalls
 from fairway.sdk.client import job_calls
@@ -42,6 +42,7 @@ from fairway.sdk.http.settings import ClientSettings
 from fairway.sdk.http.sse import Event, EventParser
 from fairway.sdk.http.transport import (
     HOME_ELSEWHERE,
+    TENANT_MOVING,
     NotNow,
     Question,
     RefusedRepeat,
@@ -275,7 +276,9 @@ class Client:
                             return
             except (NotNow, Conflict) as error:
                 broken = _as_not_now(error)
-                present = await self._present(job_id)
+                if (present := await self._present(job_id)) is None:
+                    ends_at, tries = self._transport.patience_ends_at(), 0
+                    continue
                 is_refused = broken.error.code in NO_STREAM
                 if is_refused and present.data != seen:
                     seen = present.data
@@ -287,13 +290,17 @@ class Client:
                     ends_at, tries = self._transport.patience_ends_at(), 0
                     continue
                 tries += 1
-                await self._transport.rest(tries, broken, ends_at)
+                ends_at = await self._transport.rest_following(tries, broken, ends_at)
 
-    async def _present(self, job_id: str) -> Event:
-        """The job as it is, told as a stream would."""
-        data = msgspec.json.decode(
-            await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}"))
-        )
+    async def _present(self, job_id: str) -> Event | None:
+        """The job as it is, told as a stream would; None: its tenant moves, ask again."""
+        question = Question("GET", f"/v1/jobs/{_in_path(job_id)}")
+        try:
+            data = msgspec.json.decode(await self._transport.ask(question))
+        except Unavailable as error:
+            if error.code != TENANT_MOVING:
+                raise
+            return None
         return Event(str(data.get("state")), data)
 
     def logs(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from datetime import datetime
+from math import inf
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.codec import NothingKept
 from fairway.sdk.handler.outcomes import Cancel, Snooze
 from fairway.sdk.http.sse import Event
+from fairway.sdk.http.unreachable import Unreachable
 from fairway.sdk.times import with_zone
 from fairway.wire.messages import JobView, Reschedule
 from fairway.wire.run_logs import LogLine
@@ -55,12 +57,10 @@ class Handle(Generic[R]):
         self: Handle[Result | Snooze | Cancel], timeout: Duration | None = None
     ) -> Result:
         """The result, when there is one; JobEnded or StillRunning when there is none."""
-        view = await self._ended(None if timeout is None else seconds_of(timeout))
+        seconds = None if timeout is None else seconds_of(timeout)
+        view, text = await self._within(seconds, self._result_by)
         if view.state != "succeeded":
             raise ended_without_result(view)
-        text = view.result if view.result is not None else b"null"
-        if view.result_bytes is not None:  # too large to come with the view
-            text = await self._backend.result(self.id)
         try:
             result: Result = self._decode(text)
         except NothingKept:
@@ -139,20 +139,31 @@ class Handle(Generic[R]):
 
         return iterate(self.alogs(attempt, follow=follow))
 
-    async def _ended(self, timeout_seconds: float | None) -> JobView:
-        if timeout_seconds is None:
-            while True:
-                view = await self._backend.view(self.id, wait_seconds=WAIT_SECONDS_MAX)
-                if BY_LABEL[view.state].is_final:
-                    return view
+    async def _within(
+        self, timeout_seconds: float | None, ask: Callable[[_Patience], Awaitable[T]]
+    ) -> T:
+        """What it answers; StillRunning when that takes longer."""
         patience = _Patience(timeout_seconds)
+        if timeout_seconds is None:
+            return await ask(patience)
         try:
             async with asyncio.timeout(timeout_seconds + REPLY_SECONDS) as limit:
-                return await self._ended_by(patience)
+                return await ask(patience)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise patience.over(self.id) from patience.last_error
+
+    async def _result_by(self, patience: _Patience) -> tuple[JobView, bytes]:
+        """How the job ended, and its result as text."""
+        view = await self._ended_by(patience)
+        if view.state != "succeeded" or view.result_bytes is None:
+            return view, view.result if view.result is not None else b"null"
+        while True:  # too large to come with the view
+            try:
+                return view, await self._backend.result(self.id)
+            except (LimitReached, Unavailable) as error:
+                await self._pause(patience, error)
 
     async def _ended_by(self, patience: _Patience) -> JobView:
         """A server that is busy or away now may be back before the time is over."""
@@ -162,13 +173,22 @@ class Handle(Generic[R]):
                     self.id, wait_seconds=min(patience.left_seconds, WAIT_SECONDS_MAX)
                 )
             except (LimitReached, Unavailable) as error:
-                patience.last_error = error
-                await asyncio.sleep(min(patience.left_seconds, PAUSE_SECONDS))
-            else:
-                if BY_LABEL[view.state].is_final:
-                    return view
+                await self._pause(patience, error)
+                continue
+            if BY_LABEL[view.state].is_final:
+                return view
             if patience.left_seconds <= 0:
                 raise patience.over(self.id) from patience.last_error
+
+    async def _pause(self, patience: _Patience, error: FairwayError) -> None:
+        """Until it is asked again. Without a time-out of its own a wait goes on as long as somebody
+        answers "not now"; where nobody answers it has no end, and so it ends here."""
+        if patience.is_endless and isinstance(error, Unreachable):
+            raise error
+        patience.last_error = error
+        await asyncio.sleep(min(patience.left_seconds, PAUSE_SECONDS))
+        if patience.left_seconds <= 0:
+            raise patience.over(self.id) from error
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"
@@ -177,9 +197,10 @@ class Handle(Generic[R]):
 class _Patience:
     """How long somebody waits for a result, and what was heard meanwhile."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
+        self.is_endless = seconds is None
         self._seconds = seconds
-        self._ends_at = time.monotonic() + seconds
+        self._ends_at = inf if seconds is None else time.monotonic() + seconds
         self.view: JobView | None = None
         self.last_error: FairwayError | None = None
 

@@ -44,6 +44,7 @@ NO_KEY = (
     ' write App(…, api_key="fw_…").'
 )
 
+TENANT_MOVING = "TENANT_MOVING"
 HOME_ELSEWHERE = "HOME_ELSEWHERE"  # a region says so of what it does not pass on, such as a stream
 
 
@@ -122,6 +123,15 @@ class Transport:
         if time.monotonic() + pause >= ends_at:
             raise not_now.error from not_now.__cause__
         await asyncio.sleep(pause)
+
+    async def rest_following(self, tries: int, not_now: NotNow, ends_at: float) -> float:
+        """As `rest`, for whoever follows something without an end of its own; answers until when
+        it has patience. Of a tenant that moves a server says so itself: that ends, however long it
+        takes."""
+        if not_now.error.code == TENANT_MOVING:
+            ends_at = self.patience_ends_at() + (not_now.retry_after_seconds or 0)
+        await self.rest(tries, not_now, ends_at)
+        return ends_at
 
     def patience_ends_at(self) -> float:
         return time.monotonic() + self._patience_seconds

@@ -76,7 +76,7 @@ async def _follow(
             if has_brought:
                 continue  # asked for again at once: each time it brings something, or rests
             tries += 1
-            await transport.rest(tries, broken, ends_at)
+            ends_at = await transport.rest_following(tries, broken, ends_at)
 
 
 async def _stream(

@@ -45,7 +45,7 @@ async def follow_lines(
                     yield msgspec.convert(event.data, LogLine)
         except NotNow as broken:
             tries += 1
-            await transport.rest(tries, broken, ends_at)
+            ends_at = await transport.rest_following(tries, broken, ends_at)
 
 
 async def _stream(

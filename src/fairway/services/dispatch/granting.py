@@ -21,7 +21,7 @@ from fairway.core.pools import Pool, PoolTable
 from fairway.core.run.lease import next_epoch
 from fairway.core.run.lease_token import LeaseTokens
 from fairway.runtime.clock import Clock
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.lease_table import LeaseTable
 from fairway.services.dispatch.owned_shards import OwnedShards
 from fairway.services.dispatch.pool_shares import Shares
@@ -32,6 +32,8 @@ from fairway.services.sessions.sessions import Lease, Session
 
 if TYPE_CHECKING:
     from fairway.runtime.otlp_spans import JobSpans
+
+log = logger("granting")
 
 #: A tenant's next job, or None.
 Take: TypeAlias = Callable[[TenantId], QueuedJob | None]
@@ -190,22 +192,9 @@ class Granting:
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
     ) -> None:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
-        new, terms, leases, token_of = [], self._shards.terms, self._leases, self._tokens.make
-        first_epochs: dict[str | ShardId, Epoch] = {}  # of jobs that never ran, by their shard
-        homes = self._shards.tenants
-        elsewhere = homes.elsewhere if homes.any_moved else None
-        for job, running in granted:
-            job_id = job.id
-            home = None if elsewhere is None else elsewhere(job.tenant, job_id)
-            shard = job_id[SHARD_DIGITS] if home is None else home
-            epoch = first_epochs.get(shard)
-            if job.epoch or epoch is None:
-                epoch = next_epoch(job.epoch, terms[shard_of(job_id) if home is None else home])
-                if not job.epoch:
-                    first_epochs[shard] = epoch
-            lease = Lease(job, epoch, token_of(job_id, epoch), session, now_us, running, home=home)
-            leases[job_id] = session.leases[job_id] = lease
-            new.append(lease)
+        new = self._new_leases(session, granted, now_us)
+        if not new:
+            return
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
         if any(job.timing for job, _ in granted):
             new = self._only_in_time(new, now_us)
@@ -225,6 +214,38 @@ class Granting:
         if self._spans is not None:
             traced = [lease.job for lease in new if lease.job.trace is not None]
             self._spans.granted(traced, pool.name, session.worker, unix_ms)
+
+    def _new_leases(
+        self, session: Session, granted: list[tuple[QueuedJob, Running]], now_us: int
+    ) -> list[Lease]:
+        """In force from now on, with epoch and token."""
+        new, terms, leases, token_of = [], self._shards.terms, self._leases, self._tokens.make
+        first_epochs: dict[str | ShardId, Epoch] = {}  # of jobs that never ran, by their shard
+        homes = self._shards.tenants
+        elsewhere = homes.elsewhere if homes.any_moved else None
+        for job, running in granted:
+            job_id = job.id
+            home = None if elsewhere is None else elsewhere(job.tenant, job_id)
+            shard = job_id[SHARD_DIGITS] if home is None else home
+            epoch = first_epochs.get(shard)
+            if job.epoch or epoch is None:
+                term = terms.get(shard_of(job_id) if home is None else home)
+                if term is None:
+                    self._pass_over(job, running, now_us)
+                    continue
+                epoch = next_epoch(job.epoch, term)
+                if not job.epoch:
+                    first_epochs[shard] = epoch
+            lease = Lease(job, epoch, token_of(job_id, epoch), session, now_us, running, home=home)
+            leases[job_id] = session.leases[job_id] = lease
+            new.append(lease)
+        return new
+
+    def _pass_over(self, job: QueuedJob, running: Running, now_us: int) -> None:
+        """A job of a shard that is not ours is its owner's to grant; the others go on."""
+        self._leases.undo(job, running, now_us)
+        self._metrics.rows_set_aside.labels("grants").inc()
+        log.error("a job of another's shard is not granted", job=job.id, tenant=job.tenant)
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""

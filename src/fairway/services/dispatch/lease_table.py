@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairway.core.backlog.backlog import Backlog
+from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import Epoch, PoolId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import judge_naming
@@ -147,6 +148,14 @@ class LeaseTable(dict[str, Lease]):
                 lease.running = None
                 if own:
                     self._held.stir(pool, job.tenant)
+
+    def undo(self, job: QueuedJob, running: Running, now_us: int) -> None:
+        """It was taken from its window, and gets no lease: share, lane and places are free."""
+        if self._backlog.has_lanes:
+            self._backlog.run_ended(job, now_us)
+        if job.limits is not None and self._backlog.limited.ended(job):
+            self._let_out_after(job, now_us)
+        self._shares[job.pool].finish(running, now_us)
 
     def _let_out_after(self, job: QueuedJob, now_us: int) -> None:
         """Who waited for a place under its keys may start: on the slot that it leaves, at once."""

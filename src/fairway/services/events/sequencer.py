@@ -110,15 +110,20 @@ class Sequencer:
         after = self._after.pop(shard, BEFORE_ALL)
         async with self._database.hot(at=shard) as connection:
             found = await inbox.tenants_with_news(connection, shard, after, TENANTS_PER_ROUND)
-        # What came too late to where a tenant was is brought along, and has its position there.
-        here = [one for one in found if self._tenant_shards.of(one) == shard]
-        tenants = [one for one in here if not self._aside.holds(one, now_us)]
+        tenants = [one for one in found if self._is_due(one, shard, now_us)]
         if len(found) == TENANTS_PER_ROUND:
             self._after[shard] = found[-1]
         is_more = bool(tenants) and await self._move_all(shard, term, tenants, now_us)
         if is_more or self._after.get(shard, after) != BEFORE_ALL:
             return 0
         return BUSY_US if tenants else IDLE_US
+
+    def _is_due(self, tenant: TenantId, shard: ShardId, now_us: int) -> bool:
+        """What came too late to where a tenant was is brought along, and has its position there. Of
+        one that moves, older events may be there already: what is here goes after them."""
+        if self._tenant_shards.is_moving(tenant) or self._tenant_shards.of(tenant) != shard:
+            return False
+        return not self._aside.holds(tenant, now_us)
 
     async def _move_all(
         self, shard: ShardId, term: Term, tenants: Sequence[TenantId], now_us: int

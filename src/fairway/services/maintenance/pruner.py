@@ -159,11 +159,11 @@ class Pruner:
         )
 
     async def _forget_runs(self, shard: ShardId) -> float:
-        keep_since = self._keep_since
+        keep_since, moving = self._keep_since, self._dispatcher.homes().all_moving
         return await self._remove(
             lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
             lambda c: schedules.forget_runs(c, shard, keep_since, ROWS_AT_ONCE),
-            lambda c: flows.forget(c, shard, keep_since, FLOWS_AT_ONCE),
+            lambda c: flows.forget(c, shard, keep_since, FLOWS_AT_ONCE, moving),
             lambda c: deliveries.forget_deliveries(c, shard, keep_since, ROWS_AT_ONCE),
         )
 

@@ -4,7 +4,8 @@ Every server says that it has heard of a move: from then on it takes and starts 
 tenant, and nothing of it is on its way to the store any more. Connections of those that do not say
 so, and are gone by the list of servers, are ended before rows move. The owner of the shard that the
 tenant is in does the rest, under its term: it waits until nothing of the tenant runs, moves the
-rows part by part, and switches with the last of them. Should it die, the next owner goes on. What
+rows part by part, and switches with the last of them. Each of these steps has its line in the
+audit. Should it die, the next owner goes on. What
 comes too late to the shard that a tenant was in is brought along by the owner of its new one. What
 comes next is decided in `core/ownership/tenant_move.py`.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from fairway.core.audit import PLATFORM, Act
 from fairway.core.ids import ShardId, TenantId, Term
 from fairway.core.ownership.tenant_move import (
     MoveAct,
@@ -27,16 +29,18 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ownership import Ownership
+from fairway.services.registry.audit_log import USUAL_LOG
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.registry import tenant_moves as store
-from fairway.store.registry.tenant_moves import IN_PARTS, Way
+from fairway.store.registry.tenant_moves import ALL_PARTS, IN_PARTS, Way, parts_of
 
 log = logger("tenant_mover")
 
 ROWS_AT_ONCE = 5_000  # some tenths of a second of the store's time
 REST_SECONDS = 2.0
 STEP_SECONDS = 0.5
+STEP_US = 500_000
 STRAYS_US = 5_000_000  # between two looks for what came too late
 PARTS_A_ROUND = 20
 SETTLE_US_MAX = 10_000_000  # for uses of connections that had begun; then it is tried again
@@ -70,8 +74,7 @@ class TenantMover:
         for tenant in moving:
             await self._go_on(tenant)
         if now_us >= self._strays_at_us:
-            self._strays_at_us = now_us + STRAYS_US
-            await self._collect()
+            self._strays_at_us = now_us + (STEP_US if await self._collect() else STRAYS_US)
         return STEP_SECONDS if moving else REST_SECONDS
 
     def _known(self, ids: Collection[TenantId]) -> list[Tenant]:
@@ -134,9 +137,19 @@ class TenantMover:
                 ended = await store.end_connections(connection, look)
                 log.warning("connections of servers that stand still ended", count=ended)
             elif act is MoveAct.BEGIN:
-                await store.begin(connection, look, term)
+                await self._begin(connection, look, tenant, term)
             elif act is MoveAct.TURN_BACK:
                 await store.turn_back(connection, look, term)
+
+    async def _begin(
+        self, connection: Connection, look: MoveLook, tenant: Tenant, term: Term
+    ) -> None:
+        detail = f"Its rows go from shard {look.from_shard} to shard {look.to_shard} now."
+        sides = {"move": look.state}, {"move": "moving"}
+        async with connection.transaction():
+            if await store.begin(connection, look, term):
+                act = Act("begin_move", tenant.name, tenant.id, *sides, detail)
+                await USUAL_LOG.add(connection, PLATFORM, act)
 
     def _running(self, tenant: TenantId) -> int:
         """Runs of its jobs, and ends that are not on disk yet."""
@@ -158,7 +171,8 @@ class TenantMover:
     async def _move_parts(self, look: MoveLook, term: Term) -> None:
         """Some parts; between two the store has as long for others as a part took."""
         for _ in range(PARTS_A_ROUND):
-            table = next((one for one in IN_PARTS if self._cursor(look, one) is not None), None)
+            left = (one for one in parts_of(look.state) if self._cursor(look, one) is not None)
+            table = next(left, None)
             if table is None or self._dispatcher.term_of(look.from_shard) != term:
                 return
             began_us = self._clock.now_us()
@@ -173,15 +187,18 @@ class TenantMover:
             await pause((self._clock.now_us() - began_us) / 1e6)
 
     async def _end(self, act: MoveAct, look: MoveLook, tenant: Tenant, term: Term) -> None:
-        """In its new shard, or where it was."""
-        note = why_called_off(look, self._running(tenant.id))
-        async with self._database.background() as connection:
+        """In its new shard, or where it was. What is in the audit is so, and the other way round.
+        Not over yet: too much was written meanwhile, and all tables are gone through again."""
+        note = "" if act is MoveAct.SWITCH else why_called_off(look, self._running(tenant.id))
+        async with self._database.background() as connection, connection.transaction():
             if act is MoveAct.SWITCH:
-                is_done = await store.switch(connection, look, term)
+                is_done = await store.switch(connection, look, term, ROWS_AT_ONCE)
             elif act is MoveAct.FINISH_RETURN:
-                is_done = await store.finish_return(connection, look, term, note)
+                is_done = await store.finish_return(connection, look, term, note, ROWS_AT_ONCE)
             else:
                 is_done = await store.call_off(connection, look, term, note)
+            if is_done:
+                await USUAL_LOG.add(connection, PLATFORM, _end_of(look, tenant, note))
         self._cursors = {key: at for key, at in self._cursors.items() if key[0] != look.id}
         self._ending.pop(tenant.id, None)
         if not is_done:
@@ -194,20 +211,40 @@ class TenantMover:
 
     # -- what came too late ----------------------------------------------------------------------
 
-    async def _collect(self) -> None:
+    async def _collect(self) -> bool:
+        """Whether there may be more of it."""
         places = self._left_places(self._known(self._dispatcher.homes().all_moved))
         if not places:
-            return
+            return False
         async with self._database.background() as connection:
             found = await store.strays(connection, places)
+        rows = 0
         for tenant, shard in found:
             home = self._dispatcher.homes().of(tenant)
-            if (term := self._dispatcher.restored_term_of(home)) is None:
-                continue
+            if (term := self._dispatcher.restored_term_of(home)) is not None:
+                rows += await self._collect_from(Way(tenant, shard, home), term)
+        return rows >= ROWS_AT_ONCE
+
+    async def _collect_from(self, way: Way, term: Term) -> int:
+        """Rows of one tenant, from one shard; however many there are, some at a time."""
+        rows, tables = 0, list(ALL_PARTS)
+        after = ALL_PARTS[tables[0]]
+        for _ in range(PARTS_A_ROUND + len(ALL_PARTS)):
             async with self._database.background() as connection:
-                rows = await store.collect(connection, Way(tenant, shard, home), term)
-            if rows:
-                log.warning("rows came too late to a shard", tenant=tenant, shard=shard, rows=rows)
+                asked = tables[0], after, ROWS_AT_ONCE
+                part = await store.collect(connection, way, term, *asked)
+            if part is None:
+                break
+            rows += part.moved
+            after = part.last or ""
+            if part.found < ROWS_AT_ONCE:
+                del tables[0]
+                if not tables:
+                    break
+                after = ALL_PARTS[tables[0]]
+        if rows:
+            log.warning("rows came too late to a shard", rows=rows, **way._asdict())
+        return rows
 
     def _left_places(self, tenants: Collection[Tenant]) -> Sequence[tuple[TenantId, ShardId]]:
         """Where tenants were that are at home here, and stay."""
@@ -219,3 +256,13 @@ class TenantMover:
             for shard in one.moved_from
             if shard != homes.of(one.id)
         ]
+
+
+def _end_of(look: MoveLook, tenant: Tenant, why_not: str) -> Act:
+    """The line in the audit; `why_not` is empty of a move that came to its end."""
+    if why_not:
+        sides = {"move": look.state}, {"move": "called_off"}
+        return Act("call_off_move", tenant.name, tenant.id, *sides, why_not)
+    return Act(
+        "finish_move", tenant.name, tenant.id, {"shard": look.from_shard}, {"shard": look.to_shard}
+    )

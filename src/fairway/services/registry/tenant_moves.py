@@ -13,12 +13,14 @@ from fairway.core.errors import Conflict, NotFound
 from fairway.core.ids import FIRST_SHARD, ShardId
 from fairway.core.ownership.tenant_move import WAIT_SECONDS, MoveSight
 from fairway.services.registry.audit_log import AuditLog
-from fairway.services.transient_errors import told_if_away
+from fairway.services.transient_errors import again, told_if_away
 from fairway.store.connections.database import Connection, Database
 from fairway.store.registry import tenant_moves as store
 from fairway.store.registry.tenant_moves import Before, Way
 
 LISTED_MAX = 20
+ASK_SECONDS = 10.0  # for a move to be written down, while others ask for one, too
+ONE_AT_A_TIME = "Another move is under way: one tenant moves at a time. See `fairway shards ls`."
 
 
 async def list_moves(database: Database) -> list[MoveSight]:
@@ -37,19 +39,30 @@ class Wanted(NamedTuple):
 
 async def ask(database: Database, audit_log: AuditLog, wanted: Wanted, actor: Actor) -> MoveSight:
     """Begin a move. Nothing of the tenant is taken or started from now on, until it is over."""
-    name, to, wait_seconds = wanted
     if database.placement is not None or database.by_shard:
         raise Conflict("On a distributed PostgreSQL tenants cannot be moved between shards yet.")
-    async with told_if_away, database.people() as connection, connection.transaction():
-        found = await store.look_before(connection, name, to)
-        if found is None:
-            raise NotFound(f"There is no tenant {name[:64]!r}.")
-        if (flaw := _flaw(found, to)) is not None:
-            raise Conflict(flaw)
-        await store.ask(connection, Way(found.tenant, found.shard, to), wait_seconds)
-        act = Act("move_tenant", name, found.tenant, {"shard": found.shard}, {"shard": to})
-        await audit_log.add(connection, actor, act)
+
+    async def ask_once(left_seconds: float) -> None:
+        async with database.people() as connection, connection.transaction():
+            await _ask(connection, audit_log, wanted, actor)
+
+    async with told_if_away:  # who waited too long for another who asks is told of that one's move
+        await again(ask_once, ASK_SECONDS)
     return (await list_moves(database))[0]
+
+
+async def _ask(connection: Connection, audit_log: AuditLog, wanted: Wanted, actor: Actor) -> None:
+    name, to, wait_seconds = wanted
+    found = await store.look_before(connection, name, to)
+    if found is None:
+        raise NotFound(f"There is no tenant {name[:64]!r}.")
+    if (flaw := _flaw(found, to)) is not None:
+        raise Conflict(flaw)
+    way = Way(found.tenant, found.shard, to)
+    if not await store.ask(connection, way, wait_seconds):  # another did, since we looked
+        raise Conflict(ONE_AT_A_TIME)
+    act = Act("move_tenant", name, found.tenant, {"shard": found.shard}, {"shard": to})
+    await audit_log.add(connection, actor, act)
 
 
 async def cancel(database: Database, audit_log: AuditLog, name: str, actor: Actor) -> MoveSight:
@@ -80,7 +93,7 @@ def _flaw(found: Before, to: ShardId) -> str | None:
     if found.has_regions:
         return "Where there are regions tenants cannot be moved between shards yet."
     if found.is_another_moving:
-        return "Another move is under way: one tenant moves at a time. See `fairway shards ls`."
+        return ONE_AT_A_TIME
     if to >= found.shards:
         return f"There are {found.shards} shards, from 0 on: make more with `fairway shards split`."
     if to == found.shard:

@@ -99,9 +99,10 @@ WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
 UPDATE flows SET is_open = false WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND is_open
 
 -- name: old_flows
--- Flows past their time, the oldest first.
+-- Flows past their time, the oldest first. Not of tenants that move: who waits for one may be counted by another, which
+-- is not found here any more.
 SELECT tenant, id::text AS id, waiting::text[] AS waiting FROM flows
-WHERE shard = :shard AND created_at < :since ORDER BY created_at LIMIT :limit
+WHERE shard = :shard AND created_at < :since AND tenant <> ALL(:moving::int[]) ORDER BY created_at LIMIT :limit
 
 -- name: forget_flows
 DELETE FROM flows USING unnest(:tenants::int[], :ids::uuid[]) AS gone (tenant, id)

@@ -9,8 +9,11 @@ SELECT tenants.id, tenants.state, coalesce(tenants.shard, tenants.id % cluster.s
 FROM tenants, cluster WHERE tenants.name = :name FOR UPDATE OF tenants
 
 -- name: ask
+-- One at a time: whoever comes while another asks waits for that, and is told so.
 INSERT INTO tenant_moves (tenant, from_shard, to_shard, wait_seconds)
 VALUES (:tenant, :from_shard, :to_shard, :wait_seconds)
+ON CONFLICT ((finished_at IS NULL)) WHERE finished_at IS NULL DO NOTHING
+RETURNING id
 
 -- name: count_move
 -- Whoever connects from now on learns of it first.
@@ -105,7 +108,7 @@ WHERE moves.id = :move AND moves.state = :state FOR UPDATE OF moves FOR KEY SHAR
 UPDATE tenant_moves SET state = 'moving', moving_since = now(), note = '' WHERE id = :move
 
 -- name: turn_back
-UPDATE tenant_moves SET state = 'returning' WHERE id = :move
+UPDATE tenant_moves SET state = 'returning', note = :note WHERE id = :move
 
 -- name: call_off
 UPDATE tenant_moves SET state = 'called_off', finished_at = now(), note = :note WHERE id = :move
@@ -114,7 +117,10 @@ UPDATE tenant_moves SET state = 'called_off', finished_at = now(), note = :note 
 UPDATE tenants SET moving_to = NULL, updated_at = clock_timestamp() WHERE id = :tenant
 
 -- name: count_rows
-UPDATE tenant_moves SET rows_moved = rows_moved + :rows, note = CASE WHEN state = 'moving' THEN '' ELSE note END WHERE id = :move
+-- What was said of a step that failed holds no longer; that somebody wants it back does.
+UPDATE tenant_moves SET rows_moved = rows_moved + :rows,
+                        note = CASE WHEN state = 'moving' AND cancelled_by IS NULL THEN '' ELSE note END
+WHERE id = :move
 
 -- name: finish
 UPDATE tenant_moves SET state = 'done', finished_at = now(), note = '' WHERE id = :move
@@ -132,17 +138,156 @@ UPDATE shards SET expires_at = '-infinity',
                   term = greatest(term, (SELECT was.term FROM shards AS was WHERE was.shard = :from_shard))
 WHERE shard = :to_shard
 
--- Of tables that may be large, the next rows by their key: what has the same key goes together. Held is the shard whose
--- owner does it: the one that the move leads away from, also when its rows go back there.
+-- The next rows of a table by their key, so many at a time; what has the same key goes together. Held is the shard whose
+-- owner does it: the one that the move leads away from, also when its rows go back there; of what came too late, the one
+-- that the tenant is in. What is there already stays behind. (OFFSET: it is looked up row by row, whatever is there by then.)
+-- name: move_schedules
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(name) AS key
+    FROM (SELECT name FROM schedules WHERE shard = :from_shard AND tenant = :tenant AND name > :after::text
+          ORDER BY name LIMIT :limit) AS few
+), moved AS (
+    UPDATE schedules AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.name > :after::text
+      AND late.name <= (SELECT key FROM last)
+      AND NOT EXISTS (SELECT FROM schedules AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.name = late.name OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_schedule_runs
+WITH few AS MATERIALIZED (
+    SELECT name, tick FROM schedule_runs WHERE shard = :from_shard AND tenant = :tenant
+      AND (name, tick) > ((:after::text::jsonb ->> 0), (:after::text::jsonb ->> 1)::timestamptz)
+    ORDER BY name, tick LIMIT :limit
+), last AS MATERIALIZED (
+    SELECT name, tick FROM few ORDER BY name DESC, tick DESC LIMIT 1
+), moved AS (
+    UPDATE schedule_runs AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND (late.name, late.tick) > ((:after::text::jsonb ->> 0), (:after::text::jsonb ->> 1)::timestamptz)
+      AND (late.name, late.tick) <= (SELECT name, tick FROM last)
+      AND NOT EXISTS (SELECT FROM schedule_runs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.name = late.name AND kept.tick = late.tick OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT (SELECT count(*)::int FROM few) AS found, (SELECT count(*)::int FROM moved) AS moved,
+       (SELECT jsonb_build_array(name, tick)::text FROM last) AS last
+
+-- name: move_webhooks
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id::text) AS key
+    FROM (SELECT id FROM webhooks WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE webhooks AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM webhooks AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_webhook_deliveries
+WITH few AS MATERIALIZED (
+    SELECT webhook, number FROM webhook_deliveries WHERE shard = :from_shard AND tenant = :tenant
+      AND (webhook, number) > ((:after::text::jsonb ->> 0)::uuid, (:after::text::jsonb ->> 1)::bigint)
+    ORDER BY webhook, number LIMIT :limit
+), last AS MATERIALIZED (
+    SELECT webhook, number FROM few ORDER BY webhook DESC, number DESC LIMIT 1
+), moved AS (
+    UPDATE webhook_deliveries AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant
+      AND (late.webhook, late.number) > ((:after::text::jsonb ->> 0)::uuid, (:after::text::jsonb ->> 1)::bigint)
+      AND (late.webhook, late.number) <= (SELECT webhook, number FROM last)
+      AND NOT EXISTS (SELECT FROM webhook_deliveries AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.webhook = late.webhook AND kept.number = late.number OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT (SELECT count(*)::int FROM few) AS found, (SELECT count(*)::int FROM moved) AS moved,
+       (SELECT jsonb_build_array(webhook, number)::text FROM last) AS last
+
+-- name: move_bulk_actions
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id::text) AS key
+    FROM (SELECT id FROM bulk_actions WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE bulk_actions AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM bulk_actions AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_held_jobs
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id::text) AS key
+    FROM (SELECT id FROM held_jobs WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE held_jobs AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM held_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_flows
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id::text) AS key
+    FROM (SELECT id FROM flows WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE flows AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM flows AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_checkpoints
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(job::text) AS key
+    FROM (SELECT job FROM checkpoints WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
+          ORDER BY job LIMIT :limit) AS few
+), moved AS (
+    UPDATE checkpoints AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.job > :after::text::uuid
+      AND late.job <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM checkpoints AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.job = late.job AND kept.epoch = late.epoch AND kept.number = late.number OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
 -- name: move_jobs
 WITH last AS MATERIALIZED (
     SELECT count(*)::int AS found, max(id::text) AS key
     FROM (SELECT id FROM jobs WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
           ORDER BY id LIMIT :limit) AS few
 ), moved AS (
-    UPDATE jobs SET shard = :to_shard
-    WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-      AND id <= (SELECT key FROM last)::uuid
+    UPDATE jobs AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
@@ -154,11 +299,11 @@ WITH last AS MATERIALIZED (
     FROM (SELECT key FROM idempotency WHERE shard = :from_shard AND tenant = :tenant AND key > :after::text
           ORDER BY key LIMIT :limit) AS few
 ), moved AS (
-    UPDATE idempotency SET shard = :to_shard
-    WHERE shard = :from_shard AND tenant = :tenant AND key > :after::text
-      AND key <= (SELECT key FROM last)
-      AND NOT EXISTS (SELECT FROM idempotency AS kept
-                      WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.key = idempotency.key)
+    UPDATE idempotency AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.key > :after::text
+      AND late.key <= (SELECT key FROM last)
+      AND NOT EXISTS (SELECT FROM idempotency AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.key = late.key OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
@@ -170,11 +315,11 @@ WITH last AS MATERIALIZED (
     FROM (SELECT digest FROM unique_jobs WHERE shard = :from_shard AND tenant = :tenant AND digest > decode(:after::text, 'hex')
           ORDER BY digest LIMIT :limit) AS few
 ), moved AS (
-    UPDATE unique_jobs SET shard = :to_shard
-    WHERE shard = :from_shard AND tenant = :tenant AND digest > decode(:after::text, 'hex')
-      AND digest <= decode((SELECT key FROM last), 'hex')
-      AND NOT EXISTS (SELECT FROM unique_jobs AS kept
-                      WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = unique_jobs.digest)
+    UPDATE unique_jobs AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.digest > decode(:after::text, 'hex')
+      AND late.digest <= decode((SELECT key FROM last), 'hex')
+      AND NOT EXISTS (SELECT FROM unique_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.digest = late.digest OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
@@ -186,9 +331,11 @@ WITH last AS MATERIALIZED (
     FROM (SELECT job FROM job_logs WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
           ORDER BY job LIMIT :limit) AS few
 ), moved AS (
-    UPDATE job_logs SET shard = :to_shard
-    WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
-      AND job <= (SELECT key FROM last)::uuid
+    UPDATE job_logs AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.job > :after::text::uuid
+      AND late.job <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM job_logs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.job = late.job AND kept.epoch = late.epoch AND kept.first_n = late.first_n AND kept.written_at = late.written_at OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
@@ -197,99 +344,55 @@ SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
 -- name: move_event_log
 WITH last AS MATERIALIZED (
     SELECT count(*)::int AS found, max(last_position)::text AS key
-    FROM (SELECT last_position FROM event_log WHERE shard = :from_shard AND tenant = :tenant
-          AND last_position > :after::text::bigint ORDER BY last_position LIMIT :limit) AS few
+    FROM (SELECT last_position FROM event_log WHERE shard = :from_shard AND tenant = :tenant AND last_position > :after::text::bigint
+          ORDER BY last_position LIMIT :limit) AS few
 ), moved AS (
-    UPDATE event_log SET shard = :to_shard
-    WHERE shard = :from_shard AND tenant = :tenant AND last_position > :after::text::bigint
-      AND last_position <= (SELECT key FROM last)::bigint
+    UPDATE event_log AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.last_position > :after::text::bigint
+      AND late.last_position <= (SELECT key FROM last)::bigint
+      AND NOT EXISTS (SELECT FROM event_log AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.last_position = late.last_position AND kept.written_at = late.written_at OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
 
--- name: move_what_acts
--- What makes or ends jobs, or is cleared away when its job is not found: no loop sees it until the move is over.
-WITH in_checkpoints AS (
-    UPDATE checkpoints SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_bulk_actions AS (
-    UPDATE bulk_actions SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_flows AS (
-    UPDATE flows SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_held_jobs AS (
-    UPDATE held_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedule_runs AS (
-    UPDATE schedule_runs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedules AS (
-    UPDATE schedules SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhook_deliveries AS (
-    UPDATE webhook_deliveries SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhooks AS (
-    UPDATE webhooks SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
+-- name: move_event_inbox
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id)::text AS key
+    FROM (SELECT id FROM event_inbox WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::bigint
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE event_inbox AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::bigint
+      AND late.id <= (SELECT key FROM last)::bigint
+      AND NOT EXISTS (SELECT FROM event_inbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
 )
-SELECT ((SELECT count(*) FROM in_checkpoints)
-     + (SELECT count(*) FROM in_bulk_actions)
-     + (SELECT count(*) FROM in_flows)
-     + (SELECT count(*) FROM in_held_jobs)
-     + (SELECT count(*) FROM in_schedule_runs)
-     + (SELECT count(*) FROM in_schedules)
-     + (SELECT count(*) FROM in_webhook_deliveries)
-     + (SELECT count(*) FROM in_webhooks))::int AS moved
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
 
--- name: move_rest
--- All that is left.
-WITH in_jobs AS (
-    UPDATE jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_idempotency AS (
-    UPDATE idempotency SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_unique_jobs AS (
-    UPDATE unique_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_job_logs AS (
-    UPDATE job_logs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_checkpoints AS (
-    UPDATE checkpoints SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_bulk_actions AS (
-    UPDATE bulk_actions SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_flows AS (
-    UPDATE flows SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_held_jobs AS (
-    UPDATE held_jobs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedule_runs AS (
-    UPDATE schedule_runs SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedules AS (
-    UPDATE schedules SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhook_deliveries AS (
-    UPDATE webhook_deliveries SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhooks AS (
-    UPDATE webhooks SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_event_heads AS (
+-- name: move_outbox
+WITH last AS MATERIALIZED (
+    SELECT count(*)::int AS found, max(id::text) AS key
+    FROM (SELECT id FROM outbox WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
+          ORDER BY id LIMIT :limit) AS few
+), moved AS (
+    UPDATE outbox AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
+      AND late.id <= (SELECT key FROM last)::uuid
+      AND NOT EXISTS (SELECT FROM outbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND kept.id = late.id OFFSET 0)
+      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
+    RETURNING 1
+)
+SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
+
+-- name: move_small
+-- A row or a few: the end of the log, debts of fair share, and the lock of its flows.
+WITH in_event_heads AS (
     UPDATE event_heads SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_event_inbox AS (
-    UPDATE event_inbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_event_log AS (
-    UPDATE event_log SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 ), in_fair_share AS (
     UPDATE fair_share SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
@@ -297,28 +400,10 @@ WITH in_jobs AS (
 ), in_flow_turns AS (
     UPDATE flow_turns SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_outbox AS (
-    UPDATE outbox SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 )
-SELECT ((SELECT count(*) FROM in_jobs)
-     + (SELECT count(*) FROM in_idempotency)
-     + (SELECT count(*) FROM in_unique_jobs)
-     + (SELECT count(*) FROM in_job_logs)
-     + (SELECT count(*) FROM in_checkpoints)
-     + (SELECT count(*) FROM in_bulk_actions)
-     + (SELECT count(*) FROM in_flows)
-     + (SELECT count(*) FROM in_held_jobs)
-     + (SELECT count(*) FROM in_schedule_runs)
-     + (SELECT count(*) FROM in_schedules)
-     + (SELECT count(*) FROM in_webhook_deliveries)
-     + (SELECT count(*) FROM in_webhooks)
-     + (SELECT count(*) FROM in_event_heads)
-     + (SELECT count(*) FROM in_event_inbox)
-     + (SELECT count(*) FROM in_event_log)
+SELECT ((SELECT count(*) FROM in_event_heads)
      + (SELECT count(*) FROM in_fair_share)
-     + (SELECT count(*) FROM in_flow_turns)
-     + (SELECT count(*) FROM in_outbox))::int AS moved
+     + (SELECT count(*) FROM in_flow_turns))::int AS moved
 
 -- name: clear_the_way
 -- What a server that was stopped may have left where the tenant was before: no more than a debt, a lock, and a position
@@ -360,80 +445,6 @@ AND EXISTS (SELECT FROM idempotency AS kept
 DELETE FROM unique_jobs AS old WHERE old.shard = :from_shard AND old.tenant = :tenant
 AND EXISTS (SELECT FROM unique_jobs AS kept
             WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = old.digest)
-
--- name: collect_late
--- What came too late to where a tenant was; the term is of the shard that it is in. What is there already stays behind.
-WITH in_jobs AS (
-    UPDATE jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_flows AS (
-    UPDATE flows AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM flows AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_outbox AS (
-    UPDATE outbox AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM outbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_event_inbox AS (
-    UPDATE event_inbox AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM event_inbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_idempotency AS (
-    UPDATE idempotency AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM idempotency AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.key = late.key)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_unique_jobs AS (
-    UPDATE unique_jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM unique_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.digest = late.digest)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_job_logs AS (
-    UPDATE job_logs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM job_logs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.job = late.job AND kept.epoch = late.epoch AND kept.first_n = late.first_n AND kept.written_at = late.written_at)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_checkpoints AS (
-    UPDATE checkpoints AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM checkpoints AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.job = late.job AND kept.epoch = late.epoch AND kept.number = late.number)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedules AS (
-    UPDATE schedules AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM schedules AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.name = late.name)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_schedule_runs AS (
-    UPDATE schedule_runs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM schedule_runs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.name = late.name AND kept.tick = late.tick)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhooks AS (
-    UPDATE webhooks AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM webhooks AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_webhook_deliveries AS (
-    UPDATE webhook_deliveries AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM webhook_deliveries AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.webhook = late.webhook AND kept.number = late.number)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_bulk_actions AS (
-    UPDATE bulk_actions AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM bulk_actions AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-), in_held_jobs AS (
-    UPDATE held_jobs AS late SET shard = :to_shard WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND NOT EXISTS (SELECT FROM held_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant AND kept.id = late.id)
-      AND EXISTS (SELECT FROM shards WHERE shard = :to_shard AND term = :term FOR KEY SHARE) RETURNING 1
-)
-SELECT ((SELECT count(*) FROM in_jobs)
-     + (SELECT count(*) FROM in_flows)
-     + (SELECT count(*) FROM in_outbox)
-     + (SELECT count(*) FROM in_event_inbox)
-     + (SELECT count(*) FROM in_idempotency)
-     + (SELECT count(*) FROM in_unique_jobs)
-     + (SELECT count(*) FROM in_job_logs)
-     + (SELECT count(*) FROM in_checkpoints)
-     + (SELECT count(*) FROM in_schedules)
-     + (SELECT count(*) FROM in_schedule_runs)
-     + (SELECT count(*) FROM in_webhooks)
-     + (SELECT count(*) FROM in_webhook_deliveries)
-     + (SELECT count(*) FROM in_bulk_actions)
-     + (SELECT count(*) FROM in_held_jobs))::int AS moved
 
 -- name: tell_owners
 -- A shard is free: whoever shares them out looks now.

@@ -1,11 +1,12 @@
 """Moves of tenants between shards: the durable row of each, and all rows that go along.
 
 A move leads to a shard that nobody owns until it is over, so no loop sees what is there already.
-First goes what makes or ends jobs, or is cleared away when its job is not found; then what may be
-large, in parts; then all that is left. Every step is a transaction under the term of the owner of
-the shard that it leads away from, which also brings rows back. Before the first, connections of
-servers that have not heard of it are ended (`connections/move_fence.py`). What comes next is
-decided in `core/ownership/tenant_move.py`.
+Every table goes in parts, so no statement grows with the tenant: first what makes or ends jobs, or
+is cleared away when its job is not found; then the jobs and the rest; back it goes in the opposite
+order. The last step takes what came meanwhile, and is put off if that is much. Every step is a
+transaction under the term of the owner of the shard that it leads away from, which also brings rows
+back. Before the first, connections of servers that have not heard of it are ended
+(`connections/move_fence.py`). What comes next is decided in `core/ownership/tenant_move.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId, Term
-from fairway.core.ownership.tenant_move import MoveLook, MoveSight, MoveState
+from fairway.core.ownership.tenant_move import (
+    MoveLook,
+    MoveSight,
+    MoveState,
+    why_it_returns,
+)
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -30,20 +36,44 @@ from fairway.store.sql import load
 
 _SQL = load("tenant_moves.sql")
 
-#: Tables of which a tenant may have very many rows, and where each begins.
+#: Tables in the order in which they go, and where each begins. Up to checkpoints they make jobs, or
+#: end them, or are cleared away as of a job that is no more: none of them stays behind its jobs.
 IN_PARTS = {
+    "schedules": "",
+    "schedule_runs": '["", "-infinity"]',
+    "webhooks": LOWEST_JOB_ID,
+    "webhook_deliveries": f'["{LOWEST_JOB_ID}", {-(2**63)}]',
+    "bulk_actions": LOWEST_JOB_ID,
+    "held_jobs": LOWEST_JOB_ID,
+    "flows": LOWEST_JOB_ID,
+    "checkpoints": LOWEST_JOB_ID,
     "jobs": LOWEST_JOB_ID,
     "idempotency": "",
     "unique_jobs": "",
     "job_logs": LOWEST_JOB_ID,
     "event_log": "0",
+    "event_inbox": "0",
 }
+#: What a tenant's own transactions write to, also while it moves: waited for, that might never end.
+#: So a part goes along, and whoever has the tenant then brings the others.
+OUTBOX = "outbox"
+ALL_PARTS = {**IN_PARTS, OUTBOX: LOWEST_JOB_ID}
 _PARTS = {
+    "schedules": _SQL["move_schedules"],
+    "schedule_runs": _SQL["move_schedule_runs"],
+    "webhooks": _SQL["move_webhooks"],
+    "webhook_deliveries": _SQL["move_webhook_deliveries"],
+    "bulk_actions": _SQL["move_bulk_actions"],
+    "held_jobs": _SQL["move_held_jobs"],
+    "flows": _SQL["move_flows"],
+    "checkpoints": _SQL["move_checkpoints"],
     "jobs": _SQL["move_jobs"],
     "idempotency": _SQL["move_idempotency"],
     "unique_jobs": _SQL["move_unique_jobs"],
     "job_logs": _SQL["move_job_logs"],
     "event_log": _SQL["move_event_log"],
+    "event_inbox": _SQL["move_event_inbox"],
+    OUTBOX: _SQL["move_outbox"],
 }
 
 
@@ -91,12 +121,16 @@ async def look_before(connection: Connection, name: str, to: ShardId) -> Before 
     return None if row is None else Before(*row)
 
 
-async def ask(connection: Connection, way: Way, wait_seconds: int) -> None:
-    """From here on nothing of the tenant is taken or started, and nobody owns its next shard."""
-    await execute(connection, _SQL["ask"], wait_seconds=wait_seconds, **way._asdict())
+async def ask(connection: Connection, way: Way, wait_seconds: int) -> bool:
+    """From here on nothing of the tenant is taken or started, and nobody owns its next shard.
+    False: another move was asked for at this moment, and nothing is done."""
+    asked = {"wait_seconds": wait_seconds, **way._asdict()}
+    if not await is_found(connection, _SQL["ask"], **asked):
+        return False
     await execute(connection, _SQL["count_move"])
     await execute(connection, _SQL["stop_tenant"], tenant=way.tenant, to_shard=way.to_shard)
     await _take_away(connection, way.to_shard)
+    return True
 
 
 async def list_moves(connection: Connection, limit: int) -> list[MoveSight]:
@@ -120,8 +154,7 @@ async def cancel(connection: Connection, held: HeldMove, by: str) -> None:
         note = f"Cancelled by {by}. All is as it was before."
         await _end(connection, held.id, Way(held.tenant, held.from_shard, held.to_shard), note)
         return
-    note = f"Cancelled by {by}: what was moved goes back."
-    await execute(connection, _SQL["cancel"], move=held.id, by=by, note=note)
+    await execute(connection, _SQL["cancel"], move=held.id, by=by, note=why_it_returns(by))
 
 
 async def heard(
@@ -154,15 +187,17 @@ async def end_connections(connection: Connection, look: MoveLook) -> int:
     return ended
 
 
+def parts_of(state: MoveState) -> list[str]:
+    """The tables in the order in which they go: there, or back."""
+    return list(reversed(IN_PARTS)) if state == "returning" else list(IN_PARTS)
+
+
 async def begin(connection: Connection, look: MoveLook, term: Term) -> bool:
-    """Whether it is begun, with what acts; from then on it is not called off any more."""
+    """Whether it is begun; from then on it is not called off any more."""
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        way = _way(look)
-        await _clear_the_way(connection, way)
-        row = await fetch_row(connection, _SQL["move_what_acts"], term=term, **way)
-        await _count(connection, look, row)
+        await _clear_the_way(connection, _way(look))
         await execute(connection, _SQL["begin"], move=look.id)
         await _take_away(connection, look.to_shard)  # last: who starts waits for its row
     return True
@@ -182,16 +217,20 @@ async def turn_back(connection: Connection, look: MoveLook, term: Term) -> bool:
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        await execute(connection, _SQL["turn_back"], move=look.id)
+        note = why_it_returns(look.cancelled_by or "")
+        await execute(connection, _SQL["turn_back"], move=look.id, note=note)
     return True
 
 
-async def finish_return(connection: Connection, look: MoveLook, term: Term, note: str) -> bool:
-    """All that is left goes back, and all is as it was before."""
+async def finish_return(
+    connection: Connection, look: MoveLook, term: Term, note: str, limit: int
+) -> bool:
+    """All that is left goes back, and all is as it was before; not if too much is left."""
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        await _move_rest(connection, look, term)
+        if not await _move_rest(connection, look, term, limit):
+            return False
         await _end(connection, look.id, _way_of(look), note)
     return True
 
@@ -203,18 +242,19 @@ async def move_some(
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return None
-        asked = {**_way(look), "term": term, "after": after, "limit": limit}
-        row = await fetch_row(connection, _PARTS[table], **asked)
-        await _count(connection, look, row)
-    return None if row is None else Part(*row)
+        part = await _move_part(connection, table, after, limit, {**_way(look), "term": term})
+        await _count(connection, look, part.moved)
+    return part
 
 
-async def switch(connection: Connection, look: MoveLook, term: Term) -> bool:
-    """All that is left goes along, and from here on the tenant is in its new shard."""
+async def switch(connection: Connection, look: MoveLook, term: Term, limit: int) -> bool:
+    """All that is left goes along, and from here on the tenant is in its new shard. Not if more
+    than `limit` rows are left of a table: what was taken of them is kept, and it is tried again."""
     async with connection.transaction():
         if not await _hold(connection, look, term):
             return False
-        await _move_rest(connection, look, term)
+        if not await _move_rest(connection, look, term, limit):
+            return False
         await execute(connection, _SQL["finish"], move=look.id)
         await execute(connection, _SQL["switch"], **_way(look))
         await _give_away(connection, _way_of(look))
@@ -230,17 +270,20 @@ async def strays(
     return [(row["tenant"], row["shard"]) for row in rows]
 
 
-async def collect(connection: Connection, way: Way, term: Term) -> int:
-    """Bring rows along that came too late; `term` is of the shard that they go to."""
+async def collect(
+    connection: Connection, way: Way, term: Term, table: str, after: str, limit: int
+) -> Part | None:
+    """Bring rows along that came too late; `term` is of the shard that they go to. None: the tenant
+    moves on. What is in both places stays behind, but for keys: of those the older one counts."""
     async with connection.transaction():
-        asked = way._asdict()
         if not await is_found(
             connection, _SQL["hold_home"], tenant=way.tenant, to_shard=way.to_shard
         ):
-            return 0
-        await _drop_doubles(connection, asked)
-        row = await fetch_row(connection, _SQL["collect_late"], term=term, **asked)
-    return 0 if row is None else int(row["moved"])
+            return None
+        asked = {**way._asdict(), "held": way.to_shard, "term": term}
+        if table in ("idempotency", "unique_jobs"):
+            await _drop_doubles(connection, asked)
+        return await _move_part(connection, table, after, limit, asked)
 
 
 def _way_of(look: MoveLook) -> Way:
@@ -267,11 +310,25 @@ async def _clear_the_way(connection: Connection, way: dict[str, Any]) -> None:
     await execute(connection, _SQL["clear_the_way"], **asked)
 
 
-async def _move_rest(connection: Connection, look: MoveLook, term: Term) -> None:
-    way = _way(look)
-    await _drop_doubles(connection, way)
-    row = await fetch_row(connection, _SQL["move_rest"], term=term, **way)
-    await _count(connection, look, row)
+async def _move_rest(connection: Connection, look: MoveLook, term: Term, limit: int) -> bool:
+    """Whether nothing is left: as a rule a few rows that were written meanwhile go along."""
+    asked = {**_way(look), "term": term}
+    await _drop_doubles(connection, asked)
+    for table in [*parts_of(look.state), OUTBOX]:
+        part = await _move_part(connection, table, ALL_PARTS[table], limit, asked)
+        await _count(connection, look, part.moved)
+        if part.found >= limit and table != OUTBOX:
+            return False
+    row = await fetch_row(connection, _SQL["move_small"], **asked)
+    await _count(connection, look, row["moved"])
+    return True
+
+
+async def _move_part(
+    connection: Connection, table: str, after: str, limit: int, way: dict[str, Any]
+) -> Part:
+    row = await fetch_row(connection, _PARTS[table], **way, after=after, limit=limit)
+    return Part(*row)
 
 
 async def _hold(connection: Connection, look: MoveLook, term: Term) -> bool:
@@ -285,8 +342,9 @@ async def _drop_doubles(connection: Connection, way: dict[str, Any]) -> None:
     await execute(connection, _SQL["drop_double_unique_jobs"], **way)
 
 
-async def _count(connection: Connection, look: MoveLook, row: Any) -> None:
-    await execute(connection, _SQL["count_rows"], move=look.id, rows=row["moved"])
+async def _count(connection: Connection, look: MoveLook, moved: int) -> None:
+    if moved:
+        await execute(connection, _SQL["count_rows"], move=look.id, rows=moved)
 
 
 async def _take_away(connection: Connection, shard: ShardId) -> None:

@@ -104,6 +104,10 @@ class TenantView(Struct, kw_only=True):
         doc("Deleted: it can be restored until then, and its name stays taken as long."),
     ]
     shard: Annotated[int, doc("Where its jobs are; one server at a time owns a shard.")]
+    moving_to: Annotated[
+        int | None,
+        doc("The shard that it is being moved to: nothing of it starts meanwhile. Null: it stays."),
+    ] = None
 
 
 class Suspension(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ import { act, useLoad } from '../../api';
 import { Card, Confirm, Empty, LoadsIfThere, Page, toast } from '../../components';
 import type { ScaledPool } from '../../types';
 import { Decisions } from './decisions';
+import { Moves } from './moves';
 import { OverrideDialog, overridePath } from './override_dialog';
 import { ScaleCard } from './scale_card';
 import { Servers } from './servers';
@@ -17,6 +18,7 @@ export function FleetPage(): JSX.Element {
   return (
     <Page title="Fleet" about="Servers and their shards; how many workers each pool has and wants, and why.">
       <Servers />
+      <Moves />
       <LoadsIfThere of={found} lines={8} missing={<NotThere />}>
         {({ pools }) => <Pools pools={pools} reload={found.reload} />}
       </LoadsIfThere>

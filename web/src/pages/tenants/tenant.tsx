@@ -25,6 +25,7 @@ import { compact, count, percent, plural } from '../../format';
 import { Link, useParams } from '../../router';
 import { useMay } from '../../session';
 import type { AuditPage, HeldBack, Limits, Share, SharePage, Tenant } from '../../types';
+import { MoveOf } from '../fleet/moves';
 import { AuditTable } from '../platform/audit_table';
 import { HistoryCharts, SpanSelect, useSpan } from '../platform/history';
 import { ShareBar, TenantState } from './tenants';
@@ -65,6 +66,7 @@ function About({ tenant }: { tenant: Tenant }): JSX.Element {
           can be restored until <Time at={tenant.kept_until} />
         </span>
       )}
+      {tenant.moving_to !== null && <MoveOf tenant={tenant.name} to={tenant.moving_to} />}
     </span>
   );
 }
