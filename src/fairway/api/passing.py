@@ -182,12 +182,15 @@ class Passing:
             self._submissions.admit(tenant, count, self._servers())
 
     def _owner_of(self, shard: ShardId) -> str | None:
-        """Where another server is that owns it; None: nobody knows of one."""
+        """Where another server is that owns it; None: nobody knows of one.
+
+        At our own address that was our last life, until its term has run out.
+        """
         ownership = self._platform.ownership
         owner = ownership.owners.get(shard)
         if owner is None or owner.owner == ownership.server_name:
             return None
-        return owner.owner_url or None
+        return None if owner.owner_url == self._platform.settings.url else owner.owner_url or None
 
     def _servers(self) -> int:
         """How many there are, as far as this one has seen: each judges by its share."""
