@@ -18,11 +18,15 @@ from fairway.api.passed_jobs import (
     outcome_of,
     take_passed,
 )
-from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from, shard_of
+from fairway.api.passing import NOT_ASKED, Passing
+from fairway.api.peers import Peers
+from fairway.cli.processes.listening import listen_at
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, Term, ids_from, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.unique import UniqueWish, states_of
 from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import Accepted, NewJob, WholeKey
+from fairway.store.leadership import Owner
 
 ALL_STATES = states_of(State)
 
@@ -159,6 +163,44 @@ async def test_only_servers_pass_jobs_on(house: House) -> None:
     for headers in ({}, {"x-fairway-cluster": "guess"}):
         async with house.caller(key) as tenant:
             problem(await tenant.post(SUBMIT_PATH, content=b"", headers=headers), 404, "NOT_FOUND")
+
+
+async def test_what_our_last_life_owned_is_not_passed_on_to_ourselves(
+    house: House, second: House
+) -> None:
+    """It had our address, and we would only hear from ourselves that we own nothing."""
+    name, _ = house.new_tenant()
+    known_at(second, name)
+    tenant = second.platform.directory.tenants[second.platform.directory.id_of(name)]
+    own, shard = second.platform.settings.url, home_of(second, name)
+
+    async def submit(platform: Platform) -> object:
+        passing = Passing(platform, Peers(), lambda _: True)
+        platform.ownership.owners[shard] = Owner(shard, Term(1), "our last life", own)
+        asked = passing._ask(tenant, shard, PassedJobs(tenant.id, 1, False, 0, JobId(""), None, ()))
+        return asked, passing.owner_header({}, tenant)  # in one step: no look at the store between
+
+    assert second.inside(submit) == (None, ())
+
+
+async def test_an_owner_that_takes_no_line_was_not_asked(house: House, second: House) -> None:
+    """Its process has died, and its address is held for the next: limits are judged here."""
+    name, _ = house.new_tenant()
+    known_at(second, name)
+    tenant = second.platform.directory.tenants[second.platform.directory.id_of(name)]
+    shard = home_of(second, name)
+    with listen_at("127.0.0.1", 0, "--port") as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+
+        async def ask(platform: Platform) -> object:
+            passing = Passing(platform, Peers(), lambda _: True)
+            platform.ownership.owners[shard] = Owner(shard, Term(1), "has died", url)
+            call = PassedJobs(tenant.id, 1, False, 0, JobId(""), None, ())
+            asked = passing._ask(tenant, shard, call)
+            assert asked is not None
+            return await asked
+
+        assert second.inside(ask) == NOT_ASKED
 
 
 def test_a_call_that_only_asks_to_be_let_in_is_understood() -> None:

@@ -66,6 +66,10 @@ class Unanswered(NamedTuple):
     is_open: bool
 
 
+class NotReached(OSError):
+    """There is no way to the owner: it was not asked."""
+
+
 NOT_ASKED = Unanswered(is_open=False)
 Told: TypeAlias = list[Verdict] | FairwayError | Unanswered
 Asked = TypeVar("Asked")
@@ -182,12 +186,15 @@ class Passing:
             self._submissions.admit(tenant, count, self._servers())
 
     def _owner_of(self, shard: ShardId) -> str | None:
-        """Where another server is that owns it; None: nobody knows of one."""
+        """Where another server is that owns it; None: nobody knows of one.
+
+        At our own address that was our last life, until its term has run out.
+        """
         ownership = self._platform.ownership
         owner = ownership.owners.get(shard)
         if owner is None or owner.owner == ownership.server_name:
             return None
-        return owner.owner_url or None
+        return None if owner.owner_url == self._platform.settings.url else owner.owner_url or None
 
     def _servers(self) -> int:
         """How many there are, as far as this one has seen: each judges by its share."""
@@ -302,7 +309,7 @@ class OwnerLine:
         self._health.ask(asked_us, round(self._seconds_max * 1e6))
         try:
             reply = await self._call(encode([one.call for one in group]))
-        except ConnectionRefusedError as error:
+        except (ConnectionRefusedError, NotReached) as error:
             self._failed(error, asked_us)
             return NOT_ASKED
         if reply.status == TOO_LARGE:
@@ -325,13 +332,20 @@ class OwnerLine:
         if len(body) <= FRAME_BYTES_MAX:
             line = self._peers.lines.ready(self._url)
             if line is None:
-                opening = self._peers.lines.to(self._url, lines, self._seconds_max)
-                line = await self._while_owner(asyncio.create_task(opening, name="line"))
+                line = await self._opened(lines)
             if line is not None:
                 return await self._by_line(line, body)
         client = self._peers.client(self._url, for_staff=True)
         asked = client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)
         return await self._while_owner(asyncio.create_task(asked, name="passed"))
+
+    async def _opened(self, lines: str) -> OwnerConnection | None:
+        """A process that has died is connected to all the same: its parent holds its address."""
+        opening = self._peers.lines.to(self._url, lines, self._seconds_max)
+        try:
+            return await self._while_owner(asyncio.create_task(opening, name="line"))
+        except (OSError, TimeoutError) as error:
+            raise NotReached(repr(error)) from error
 
     async def _by_line(self, line: OwnerConnection, body: bytes) -> Reply:
         number, told = line.send(body)

@@ -201,14 +201,19 @@ def test_an_owner_without_room_sends_it_back() -> None:
     uvloop.run(without_room())
 
 
-async def handed_to_one_that_hangs() -> int:
-    channels, taken = SiblingChannels(2), list[Handed]()
+def both(channels: SiblingChannels) -> tuple[Siblings, Siblings]:
     files = [channels.files_of(number) for number in (1, 2)]
     urls = ("http://one", "http://two")
     first, second = (
         Siblings(ProcessGroup("two", number, 0, urls, (), _copies(own)))
         for number, own in enumerate(files, 1)
     )
+    return first, second
+
+
+async def handed_to_one_that_hangs() -> int:
+    channels, taken = SiblingChannels(2), list[Handed]()
+    first, second = both(channels)
     first.begin(lambda carried, facts: None)
     second.begin(lambda carried, facts: taken.append(facts))
     facts, carried = Handed(TENANT, 1, 1, is_back=False), socket.socket()
@@ -226,6 +231,23 @@ async def handed_to_one_that_hangs() -> int:
 
 def test_few_wait_for_a_process_that_hangs() -> None:
     assert 4 <= uvloop.run(handed_to_one_that_hangs()) <= 20
+
+
+async def handed_to_one_that_closed() -> bool:
+    """As one does that fails before it has started: it goes on for a while, and takes nothing."""
+    channels = SiblingChannels(2)
+    first, second = both(channels)
+    second.begin(lambda carried, facts: None)
+    second.close()
+    with socket.socket() as carried:
+        is_handed = first.hand(OWNER, carried.fileno(), Handed(TENANT, 1, 1, is_back=False))
+    first.close()
+    channels.close()
+    return is_handed
+
+
+def test_nothing_is_handed_to_a_process_that_takes_no_more() -> None:
+    assert not uvloop.run(handed_to_one_that_closed())
 
 
 async def while_the_owner_ends() -> None:

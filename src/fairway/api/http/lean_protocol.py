@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from fairway.api.http.left_upgrade import parser_behind
 from fairway.api.http.transports import Corked
+
+NO_HTTP = "Invalid HTTP request received."
 
 
 class LeanProtocol(HttpToolsProtocol):
@@ -45,6 +49,30 @@ class LeanProtocol(HttpToolsProtocol):
         # All of them have us, too: left to the collector, thousands would wait for it.
         self.cycle = self.scope = self._answering = None  # type: ignore[assignment]  # as at first
         self.pipeline.clear()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response(NO_HTTP)
+        except httptools.HttpParserUpgrade as wish:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+            else:
+                self._go_on_without(data[wish.args[0] :])
+
+    def _go_on_without(self, rest: bytes) -> None:
+        """What follows a head whose wish for another protocol is left aside; uvicorn drops it."""
+        self.leave_upgrade()
+        try:
+            self.parser = parser_behind(self, self.scope["headers"])
+        except httptools.HttpParserError:
+            self.send_400_response(NO_HTTP)
+            return
+        LeanProtocol.data_received(self, rest)
+
+    def leave_upgrade(self) -> None:
+        """The request under way goes on without the protocol that it wished for."""
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._answering = cycle

@@ -57,6 +57,7 @@ class GuardedProtocol(LeanProtocol):
         "_handed",
         "_head_bytes",
         "_is_socket",
+        "_is_upgrade",
         "_moves",
         "_sent_bytes",
         "is_ahead",
@@ -75,7 +76,8 @@ class GuardedProtocol(LeanProtocol):
         self.headers, self.url = NOWHERE, b""  # until the first head
         self.is_owing = self.is_ahead = False
         self.is_known = False  # it has carried a request with a valid key
-        self._is_socket = False  # the head that came last asks for a WebSocket, and may have it
+        self._is_upgrade = False  # the head that came last asks for another protocol
+        self._is_socket = False  # a WebSocket, which it may have
 
     # -- asyncio's side ----------------------------------------------------------------------
 
@@ -159,7 +161,8 @@ class GuardedProtocol(LeanProtocol):
             self._refuse_head()
             raise ValueError("too many headers")
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
-        self._is_socket = self.parser.should_upgrade() and self._asks_for_socket()
+        self._is_upgrade = self.parser.should_upgrade()
+        self._is_socket = self._is_upgrade and self._asks_for_socket()
         super().on_headers_complete()
         if self._gate.is_moving and not self._is_socket:
             self.cycle.keep_alive = False  # which the reply says, too
@@ -172,6 +175,8 @@ class GuardedProtocol(LeanProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._is_upgrade and not self._is_socket:
+            return  # says the parser after such a head, whatever body comes
         self.has_whole_body = True
         if self.is_owing:
             self._gate.paid(self)
@@ -199,6 +204,9 @@ class GuardedProtocol(LeanProtocol):
 
     def _should_upgrade(self) -> bool:
         return self._is_socket
+
+    def leave_upgrade(self) -> None:
+        self._is_upgrade = False
 
     def handle_websocket_upgrade(self) -> None:
         if self.is_being_answered():

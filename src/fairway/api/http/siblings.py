@@ -81,6 +81,7 @@ class Siblings:
 
     def close(self) -> None:
         """What comes from now on waits for our next life."""
+        self.leave()  # in any case: one that fails before it has started never said so
         asyncio.get_running_loop().remove_reader(self._taken)
         for one in (self._taken, *self._handed):
             one.close()  # our hold on it: the parent has another
