@@ -157,6 +157,26 @@ async def test_who_stands_at_a_row_keeps_no_other_of_its_group_from_its_worker(
         assert [one.job.id for one in news.leases] == [stuck]
 
 
+async def test_a_run_whose_shard_another_took_is_not_stopped_by_us(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its worker tells the new owner of it; we hear last that we are not it any more."""
+    await platform.loops["lease_writer"].stop()
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    for name in ("ownership", "rescuer"):
+        await platform.loops[name].stop()
+    async with platform.database.background() as connection:
+        await connection.execute("UPDATE shards SET term = term + 1")
+    writer = platform.lease_writer
+    await writer.run_once(platform.clock.now_us() + 60_000_000)
+    await writer._lazily.drain()
+    assert (await stored(platform, job))[0] is State.QUEUED
+    assert platform.dispatcher.stands(lease)
+    assert lease.session.revoked == {}
+
+
 class SlowLeases:
     """A lease writer whose store is slow, and the moments of what it does."""
 

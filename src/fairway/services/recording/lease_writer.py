@@ -97,19 +97,24 @@ class LeaseWriter:
                 await self._lazily.settle(shards)
 
     async def _write_late(self, leases: list[Lease]) -> None:
-        """Some may have come twice, be written by now, or over: a slow store has most of those."""
+        """Some may have come twice, be written by now, or over: a slow store has most of those.
+
+        Who took their shards knows of them from their workers: what goes on there is not ours to
+        stop, though we may not have heard yet that they are not ours.
+        """
         stands = self._dispatcher.stands
         fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
         if not fresh:
             return
         async for lease, is_written in self._write([*fresh.values()]):
-            self._dispatcher.written_late(lease, is_written=is_written)
+            if is_written is not None:
+                self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
 
-    async def _write(self, leases: Sequence[Lease]) -> AsyncIterator[tuple[Lease, bool]]:
-        """Which were written, and which found their job no longer free to run. Each as soon as it
-        is known: one may stand at a row for long.
+    async def _write(self, leases: Sequence[Lease]) -> AsyncIterator[tuple[Lease, bool | None]]:
+        """Which were written, and which found their job no longer free to run; None of those whose
+        shard is another's. Each as soon as it is known: one may stand at a row for long.
 
         One that the store refuses for ever is not among them: its job is dead from now on.
         """
@@ -129,7 +134,7 @@ class LeaseWriter:
                     yield lease, lease.job.id in part.answer
             for place, lease in enumerate(group):
                 if place not in decided:
-                    yield lease, False  # another server owns its shard
+                    yield lease, None
 
     def _groups(self, leases: Sequence[Lease]) -> Iterable[Sequence[Lease]]:
         """What one statement may carry."""
