@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.locked import held_rows
 from tests.services.platform_room import (
     LONG,
     MEDIUM,
@@ -155,6 +156,21 @@ async def test_who_stands_at_a_row_keeps_no_other_of_its_group_from_its_worker(
         news = await hand.say(wait_seconds=20)
         assert news is not None
         assert [one.job.id for one in news.leases] == [stuck]
+
+
+async def test_a_row_that_somebody_holds_keeps_no_other_lazy_lease_from_disk(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    (held,) = await submit(platform, tenant)
+    hand = Hand(platform, short=2)
+    async with held_rows(database_url, held):
+        await hand.take()
+        await until(lambda: platform.lease_writer._lazily._group(None).jobs_waiting == 1)
+        await submit(platform, tenant)
+        news = await hand.say(wait_seconds=20)
+        assert news is not None
+        (later,) = news.leases
+        await until(lambda: later.written, seconds=10)
 
 
 async def test_a_run_whose_shard_another_took_is_not_stopped_by_us(

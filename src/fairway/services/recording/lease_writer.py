@@ -54,8 +54,10 @@ class LeaseWriter:
             )
 
         def lazily() -> GroupCommit[Lease]:
-            # One at a time: a lease that is written twice looks like another's.
-            return GroupCommit("leases", self._write_late, instruments=instruments)
+            # A second while one stands still: somebody may hold a row of it.
+            return GroupCommit(
+                "leases", self._write_late, instruments=instruments, writes_max=LEASE_WRITES_MAX
+            )
 
         self._at_once = ShardCommits(at_once, _shard_of, self._together)
         self._lazily = ShardCommits(lazily, _shard_of, self._together)
