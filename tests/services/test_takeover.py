@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 import pytest
 from tests.services.platform_room import (
     MEDIUM,
+    QUICK,
     Hand,
     add_tenant,
     freeze,
@@ -26,9 +28,11 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.audit import PLATFORM
 from fairway.core.errors import Forbidden, Unavailable
-from fairway.core.ids import ShardId, Term
+from fairway.core.ids import PoolId, ShardId, Term
 from fairway.core.lifecycle import State
+from fairway.core.pools import SHORT
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 from fairway.services.workers import exchange as exchange_module
@@ -204,6 +208,37 @@ async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:
             ShardId(0), Term(platform.dispatcher.shards.terms[ShardId(0)] + 1)
         )
         assert platform.dispatcher.shards.open == set(), "its leases are not known yet"
+
+
+async def test_workers_of_any_pool_with_lazy_leases_are_waited_for(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is written down every fifty seconds seemed gone: what it ran began once more."""
+    live_sessions, waited_for = lease_store.live_sessions, list[set[str]]()
+
+    async def asked(*arguments: Any) -> set[str]:
+        waited_for.append(await live_sessions(*arguments))
+        return waited_for[-1]
+
+    patient = replace(QUICK, adoption_seconds=60.0, lazy_running_ms=60_000)
+    quick = replace(SHORT, number=PoolId(0), name="quick", lease_seconds=300)
+    first, second = await open_pair(database_url, patient)
+    pool = await first.registry.put_pool(quick, PLATFORM)
+    await until(lambda: "quick" in second.dispatcher.pools.by_name)
+    tenant = await add_tenant(first)
+    (job,) = await submit(first, tenant, new(pool=pool.number))
+    hand = Hand(first, quick=1)
+    (lease,) = await hand.take()
+    monkeypatch.setattr(lease_store, "live_sessions", asked)
+    async with standby_after(first, second):
+        async with second.database.background() as connection:
+            await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '40 s'")
+        await until(lambda: bool(waited_for))
+        assert waited_for == [{hand.key}]
+        hand.platform = second
+        await hand.say(hello=True, running=[holding(lease)])
+        await until(lambda: owns_all(second))
+        assert second.dispatcher.leases[job].epoch == lease.epoch
 
 
 # -- whose session it is -------------------------------------------------------------------------

@@ -156,6 +156,26 @@ async def test_one_bad_row_does_not_hold_up_the_others(connection: Connection) -
     assert (await look(connection, good)).state == State.SUCCEEDED
 
 
+@pytest.mark.parametrize("kind", ["success", "settlement"])
+async def test_an_end_that_stands_in_a_batch_twice_is_recorded_and_so_are_the_others(
+    connection: Connection, kind: str
+) -> None:
+    """The tenants of those behind it were taken for one another: they counted as refused."""
+    term = await own(connection)
+    jobs = [await add_job(connection, tenant=TenantId(number)) for number in (1, 2, 3)]
+    epochs = {job.id: lease_for(job, term).epoch for job in jobs}
+    terms, twice = {SHARD: Term(term)}, [jobs[0], *jobs]
+    if kind == "success":
+        refused = await record_successes(
+            connection, terms, [success(job, epochs[job.id]) for job in twice]
+        )
+    else:
+        refused = await settle(
+            connection, terms, [end(job, epochs[job.id], State.QUEUED) for job in twice]
+        )
+    assert refused == set()
+
+
 async def test_a_job_that_is_not_there_or_another_tenants_is_refused(
     connection: Connection,
 ) -> None:

@@ -43,6 +43,10 @@ class Success(NamedTuple):
 SuccessRow: TypeAlias = tuple[TenantId, JobId, Epoch, int, bytes | None, str | None]
 
 
+# By job: whose it is, and how its row stands once its end is recorded.
+_Expected: TypeAlias = dict[str, tuple[TenantId, State, Epoch]]
+
+
 class Parent(NamedTuple):
     """A success that starts others."""
 
@@ -114,10 +118,8 @@ async def record_successes(
         touched += await fetch_value(connection, by_key, **values)
     if touched == len(done):
         return set()
-    expected: dict[str, tuple[State, Epoch]] = {
-        job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done
-    }
-    return await _not_recorded(connection, terms, tenants, expected)
+    expected: _Expected = {job: (tenant, State.SUCCEEDED, epoch) for tenant, job, epoch, *_ in done}
+    return await _not_recorded(connection, terms, expected)
 
 
 def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
@@ -153,8 +155,8 @@ async def record_parents(
         ended = await fetch(connection, statement, **given, **values)
     if len(ended) == len(done):
         return set()
-    expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
-    return await _not_recorded(connection, terms, values["tenants"], expected)
+    expected = {str(one.job): (one.tenant, State.SUCCEEDED, one.epoch) for one in ends}
+    return await _not_recorded(connection, terms, expected)
 
 
 _OF_CHILD = (
@@ -217,8 +219,8 @@ async def settle(
         touched = await fetch_value(connection, statement, **values)
     if touched == len(done):
         return set()
-    expected = {str(item.job): (item.state, item.epoch) for item in done}
-    return await _not_recorded(connection, terms, tenants, expected)
+    expected = {str(item.job): (item.tenant, item.state, item.epoch) for item in done}
+    return await _not_recorded(connection, terms, expected)
 
 
 async def end_refused(
@@ -236,8 +238,8 @@ async def end_refused(
     touched = await execute(connection, _SQL["end_refused"], **given, **values)
     if touched == len(done):
         return set()
-    expected = {str(item.job): (State.DEAD, item.epoch) for item in done}
-    return await _not_recorded(connection, terms, values["tenants"], expected)
+    expected = {str(item.job): (item.tenant, State.DEAD, item.epoch) for item in done}
+    return await _not_recorded(connection, terms, expected)
 
 
 def _array(counts: Sequence[int] | None) -> str | None:
@@ -246,15 +248,17 @@ def _array(counts: Sequence[int] | None) -> str | None:
 
 
 async def _not_recorded(
-    connection: Connection,
-    terms: Mapping[ShardId, Term],
-    tenants: Sequence[TenantId],
-    expected: dict[str, tuple[State, Epoch]],
+    connection: Connection, terms: Mapping[ShardId, Term], expected: _Expected
 ) -> set[str]:
+    """An end may stand in a batch twice: said again to an owner that lost its shard and got it
+    back, while the first still waited."""
     ids = list(expected)
+    tenants = [tenant for tenant, *_ in expected.values()]
     asked = {"shards": shards_of(ids, terms), "tenants": tenants, "ids": ids}
     rows = await fetch(connection, _SQL["read_ends"], **asked)
-    recorded = {row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]]}
+    recorded = {
+        row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]][1:]
+    }
     return set(expected) - recorded
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import asyncpg
 import pytest
+from tests.locked import held_rows
 from tests.services.platform_room import (
     LONG,
     MEDIUM,
     Hand,
+    add_tenant,
     new,
     owner_on,
     sight,
@@ -23,7 +27,7 @@ from tests.services.platform_room import (
 from tests.services.recording.test_refused_outcomes import PATIENT, is_dead
 from tests.services.refusing import refusing
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import ShardId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
@@ -32,6 +36,7 @@ from fairway.services.dispatch.lease_table import StaleLeases
 from fairway.services.platform import Platform
 from fairway.services.recording import row_writer
 from fairway.services.recording.lease_writer import LeaseWriter
+from fairway.store import leases as store
 
 
 @pytest.fixture
@@ -127,6 +132,67 @@ async def test_a_run_whose_lease_is_refused_later_is_stopped(
     assert await hand.report(hand.done(lease)) == (set(), {1})
 
 
+async def test_who_stands_at_a_row_keeps_no_other_of_its_group_from_its_worker(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were on disk, and their workers heard of them when that row was let go."""
+    write = store.write_leases
+
+    async def held(connection: Any, terms: Any, rows: Any) -> set[str]:
+        if any(row.job == stuck for row in rows):
+            raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
+        return await write(connection, terms, rows)
+
+    async with owner_on(database_url, replace(PATIENT, shard_count=2)) as platform:
+        tenants = [await add_tenant(platform, name) for name in ("acme", "bolt")]
+        ids = [(await submit(platform, one, new(pool=MEDIUM)))[0] for one in tenants]
+        assert {*map(shard_of, ids)} == {0, 1}
+        stuck, free = ids
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write_leases", held)
+            hand = Hand(platform, medium=2)
+            (lease,) = await hand.take()
+            assert lease.job.id == free
+        news = await hand.say(wait_seconds=20)
+        assert news is not None
+        assert [one.job.id for one in news.leases] == [stuck]
+
+
+async def test_a_row_that_somebody_holds_keeps_no_other_lazy_lease_from_disk(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    (held,) = await submit(platform, tenant)
+    hand = Hand(platform, short=2)
+    async with held_rows(database_url, held):
+        await hand.take()
+        await until(lambda: platform.lease_writer._lazily._group(None).jobs_waiting == 1)
+        await submit(platform, tenant)
+        news = await hand.say(wait_seconds=20)
+        assert news is not None
+        (later,) = news.leases
+        await until(lambda: later.written, seconds=10)
+
+
+async def test_a_run_whose_shard_another_took_is_not_stopped_by_us(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its worker tells the new owner of it; we hear last that we are not it any more."""
+    await platform.loops["lease_writer"].stop()
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    for name in ("ownership", "rescuer"):
+        await platform.loops[name].stop()
+    async with platform.database.background() as connection:
+        await connection.execute("UPDATE shards SET term = term + 1")
+    writer = platform.lease_writer
+    await writer.run_once(platform.clock.now_us() + 60_000_000)
+    await writer._lazily.drain()
+    assert (await stored(platform, job))[0] is State.QUEUED
+    assert platform.dispatcher.stands(lease)
+    assert lease.session.revoked == {}
+
+
 class SlowLeases:
     """A lease writer whose store is slow, and the moments of what it does."""
 
@@ -158,13 +224,14 @@ class SlowLeases:
         self.due.append(SimpleNamespace(job=job, shard=ShardId(0), written=False))
         return self.due[-1]
 
-    async def _write(self, leases: list[Any]) -> list[tuple[Any, bool]]:
+    async def _write(self, leases: list[Any]) -> AsyncIterator[tuple[Any, bool]]:
         assert leases, "a statement without rows has no shard"
         self.under_way += leases
         await self.disk.wait()
         await asyncio.sleep(0.01)
         self.under_way = [one for one in self.under_way if one not in leases]
-        return [(lease, True) for lease in leases]
+        for lease in leases:
+            yield lease, True
 
     def _unwritten(self, _: Any) -> list[Any]:
         self.withdrawn_beside.append(len(self.under_way))

@@ -64,6 +64,13 @@ async def test_bad_rows_stand_alone_and_cost_a_few_statements(
     assert len(table.asked) <= 1 + 2 * len(bad) * ceil(log2(2000))
 
 
+async def test_where_there_is_no_row_nothing_is_asked(database: Database) -> None:
+    """Of a group whose ends could all not be put into rows: they are refused by then."""
+    table = Table(set())
+    assert await write(database, table, 0) == []
+    assert table.asked == []
+
+
 async def test_a_shard_that_was_lost_while_its_rows_waited_for_their_turn_has_none(
     database: Database,
 ) -> None:

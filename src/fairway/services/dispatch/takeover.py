@@ -171,8 +171,11 @@ class TakeOver:
         self._moves.note(RESTORED, (shard,))
 
     async def _hear_from_workers(self, shard: ShardId) -> None:
+        """Of a pool whose leases last long it is written as seldom that its workers were heard."""
+        pools = self._dispatcher.pools.by_name.values()
+        lazy = [SHORT, *(pool for pool in pools if pool.lease_mode == "lazy")]
+        silence = max(map(self._settings.lease_seconds_of, lazy))
         async with self._database.hot(at=shard) as connection:
-            silence = self._settings.lease_seconds_of(SHORT)
             last = self._last_owners.get(shard, "")
             live = await lease_store.live_sessions(connection, shard, last, silence)
         await self._hear_from(live, self._settings.adoption_seconds)

@@ -7,7 +7,7 @@ distributed store each part has its own writes: one on a node that is away holds
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
@@ -54,8 +54,10 @@ class LeaseWriter:
             )
 
         def lazily() -> GroupCommit[Lease]:
-            # One at a time: a lease that is written twice looks like another's.
-            return GroupCommit("leases", self._write_late, instruments=instruments)
+            # A second while one stands still: somebody may hold a row of it.
+            return GroupCommit(
+                "leases", self._write_late, instruments=instruments, writes_max=LEASE_WRITES_MAX
+            )
 
         self._at_once = ShardCommits(at_once, _shard_of, self._together)
         self._lazily = ShardCommits(lazily, _shard_of, self._together)
@@ -68,7 +70,7 @@ class LeaseWriter:
     # -- before the worker hears of them -------------------------------------------------------
 
     async def _write_at_once(self, leases: list[Lease]) -> None:
-        for lease, is_written in await self._write(leases):
+        async for lease, is_written in self._write(leases):
             if is_written:
                 self._dispatcher.written(lease)
             else:
@@ -97,21 +99,27 @@ class LeaseWriter:
                 await self._lazily.settle(shards)
 
     async def _write_late(self, leases: list[Lease]) -> None:
-        """Some may have come twice, be written by now, or over: a slow store has most of those."""
+        """Some may have come twice, be written by now, or over: a slow store has most of those.
+
+        Who took their shards knows of them from their workers: what goes on there is not ours to
+        stop, though we may not have heard yet that they are not ours.
+        """
         stands = self._dispatcher.stands
         fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
-        written = await self._write([*fresh.values()]) if fresh else []
-        for lease, is_written in written:
-            self._dispatcher.written_late(lease, is_written=is_written)
+        if not fresh:
+            return
+        async for lease, is_written in self._write([*fresh.values()]):
+            if is_written is not None:
+                self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
 
-    async def _write(self, leases: Sequence[Lease]) -> list[tuple[Lease, bool]]:
-        """Which were written, and which found their job no longer free to run.
+    async def _write(self, leases: Sequence[Lease]) -> AsyncIterator[tuple[Lease, bool | None]]:
+        """Which were written, and which found their job no longer free to run; None of those whose
+        shard is another's. Each as soon as it is known: one may stand at a row for long.
 
-        One that the store refuses for ever is in neither: its job is dead from now on.
+        One that the store refuses for ever is not among them: its job is dead from now on.
         """
-        done: list[tuple[Lease, bool]] = []
         for group in self._groups(leases):
             shards, rows = [*map(_shard_of, group)], [*map(self._row, group)]
             decided: set[int] = set()
@@ -123,13 +131,12 @@ class LeaseWriter:
                     self._dispatcher.take_back(group[part.number], lease_refusal(part.error))
                     continue
                 decided.update(part.places)
-                done += [(lease, lease.job.id in part.answer) for lease in part.of(group)]
                 self._watchers.notify(map(JobId, part.answer))
-            if len(decided) < len(group):  # another server owns their shards
-                done += [
-                    (lease, False) for place, lease in enumerate(group) if place not in decided
-                ]
-        return done
+                for lease in part.of(group):
+                    yield lease, lease.job.id in part.answer
+            for place, lease in enumerate(group):
+                if place not in decided:
+                    yield lease, None
 
     def _groups(self, leases: Sequence[Lease]) -> Iterable[Sequence[Lease]]:
         """What one statement may carry."""

@@ -194,7 +194,7 @@ class _Batch:
             for shard in named
             if (at := owned.get(shard) if term is None else term) is not None
         }
-        self.parts = deque[Sequence[int]]([range(len(shards))])
+        self.parts = deque[Sequence[int]]([range(len(shards))] if shards else ())
         self.again = deque[Sequence[int]]()
         self._is_by_shard = False  # each part has shards of its own
         if len(self.terms) < len(named):
