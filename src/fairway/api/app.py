@@ -90,7 +90,8 @@ class Api:
         source = self._of_processes or health.MetricsText(platform.metrics)
         self._cold_routes = RecentReplies(platform, _ColdRoutes(edge, source, self._gate))
         self._outbox = OutboxDoor(platform)
-        self._socket = EventSocket(platform)
+        elsewhere = None if self._gate is None else self._gate.refuse_elsewhere
+        self._socket = EventSocket(platform, elsewhere)
 
     async def close(self) -> None:
         """What goes on beside requests ends."""

@@ -36,6 +36,10 @@ from fairway.store.connections.database import Connection
 from fairway.store.registry.tenant_states import forget_tenant
 from fairway.store.registry.tenants import read_key
 
+HELD = """
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body)
+VALUES ($1, $2, $3::text::uuid, $3::text::uuid, 0, 1, '{}')"""
+
 
 def sweeper(
     platform: Platform, deleted: Callable[[], list[Tenant]] | None = None
@@ -88,6 +92,8 @@ async def test_what_waits_is_cancelled_page_by_page_and_schedules_go(
     key = new_api_key("tenant")
     await platform.directory.add_key(key, tenant.id)
     assert await platform.directory.authenticate(key.text) is not None
+    async with platform.database.background() as connection:
+        await connection.execute(HELD, platform.tenant_shards.of(tenant.id), tenant.id, mine[0])
     await delete(platform, tenant)
     assert await platform.directory.authenticate(key.text) is None, "its keys are gone at once"
     sweep = sweeper(platform)
@@ -98,6 +104,8 @@ async def test_what_waits_is_cancelled_page_by_page_and_schedules_go(
     assert await platform.schedules.page(schedule.tenant, "", 10) == []
     await sweep.run_once(0)
     assert await sweep.run_once(1) == deleted_tenants.REST_SECONDS, "nothing is left"
+    async with platform.database.background() as connection:  # its home would never take it
+        assert await connection.fetchval("SELECT count(*) FROM held_jobs") == 0
     assert (await stored(platform, theirs[0]))[0] is State.QUEUED
     hand = Hand(platform)
     (lease,) = await hand.take()

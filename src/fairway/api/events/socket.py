@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 from starlette.requests import Request
@@ -25,6 +27,7 @@ from fairway.api.http.socket_protocol import MESSAGE_BYTES_MAX
 from fairway.core.errors import FairwayError, Forbidden, NotFound, Unavailable
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
+from fairway.services.registry.principal import Principal
 from fairway.services.transient_errors import may_pass
 from fairway.wire.events import SocketKey, SocketRequest
 
@@ -73,11 +76,16 @@ async def open_event_socket(request: Request) -> Response:
     )
 
 
+#: Raises if the tenant's home is another region: its events are there.
+RefuseElsewhere: TypeAlias = Callable[[Scope, Endpoint, Principal], None]
+
+
 class EventSocket:
     """The ASGI application behind it."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, refuse_elsewhere: RefuseElsewhere | None = None) -> None:
         self._platform = platform
+        self._refuse_elsewhere = refuse_elsewhere  # where there are regions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = SocketLine(scope, receive, send)
@@ -110,6 +118,8 @@ class EventSocket:
             key = await _first_message(line)
         caller = await admit(scope, platform, SOCKET, key)
         assert caller.tenant is not None
+        if self._refuse_elsewhere is not None:
+            self._refuse_elsewhere(scope, SOCKET, caller)
         tenant = caller.tenant.id
         with platform.waiting.slot("streams", caller.holder, caller.key_id):
             async with platform.revocation.held(caller.key_id):

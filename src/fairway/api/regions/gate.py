@@ -122,6 +122,10 @@ class RegionGate:
         reply = await self._ask(region, request.scope, body)
         return Response(reply.body, reply.status, headers=_back(reply))
 
+    def refuse_elsewhere(self, scope: Scope, endpoint: Endpoint, caller: Principal) -> None:
+        """Of what stays open and is no HTTP: HOME_ELSEWHERE, if another region is to be asked."""
+        self._answering(scope, endpoint, caller)
+
     # -- where to ----------------------------------------------------------------------------
 
     def _answering(self, scope: Scope, endpoint: Endpoint, caller: Principal) -> str | None:

@@ -1,9 +1,9 @@
 """What is left of deleted tenants goes, in short steps; then, when their time is over, their names.
 
-The owner of a tenant's shard cancels what waits there, and removes schedules and what was committed
-with transactions, a page of each tenant in turn: however much one leaves behind, nobody waits for
-it. History goes with its retention. A tenant whose time is over is forgotten once none of its jobs
-is live: a job without its tenant would be held by nothing.
+The owner of a tenant's shard cancels what waits there, and removes schedules, what was committed
+with transactions and what is held for another region, a page of each tenant in turn: however much
+one leaves behind, nobody waits for it. History goes with its retention. A tenant whose time is over
+is forgotten once none of its jobs is live: a job without its tenant would be held by nothing.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class DeletedTenants:
                 part = await history.live_jobs(connection, shard, tenant, wanted)
                 rows = await store.remove_schedules(connection, shard, tenant, ROWS_AT_ONCE)
                 rows += await store.remove_waiting(connection, shard, tenant, ROWS_AT_ONCE)
+                rows += await store.remove_held(connection, shard, tenant, ROWS_AT_ONCE)
                 rows += await store.remove_deliveries(connection, shard, tenant, ROWS_AT_ONCE)
                 page.extend(part.jobs)
                 if page:

@@ -38,6 +38,12 @@ DELETE FROM outbox WHERE shard = :shard AND tenant = :tenant AND id IN (
     SELECT id FROM outbox WHERE shard = :shard AND tenant = :tenant ORDER BY id LIMIT :limit
 )
 
+-- name: remove_held
+-- Bounded: of a tenant whose home is another region, accepted here and not handed over yet; and what became of others.
+DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id IN (
+    SELECT id FROM held_jobs WHERE shard = :shard AND tenant = :tenant ORDER BY id LIMIT :limit
+)
+
 -- name: remove_webhooks
 -- A tenant has a few.
 DELETE FROM webhooks WHERE shard = :shard AND tenant = :tenant

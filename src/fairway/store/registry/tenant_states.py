@@ -80,6 +80,11 @@ async def remove_waiting(
     )
 
 
+async def remove_held(connection: Connection, shard: ShardId, tenant: TenantId, limit: int) -> int:
+    """Some of what was accepted here for its home in another region; answers how many calls."""
+    return await execute(connection, _SQL["remove_held"], shard=shard, tenant=tenant, limit=limit)
+
+
 async def remove_deliveries(
     connection: Connection, shard: ShardId, tenant: TenantId, limit: int
 ) -> int:
