@@ -5,7 +5,7 @@ SELECT id, name, state, state_since, now() AS now, reason, cancels_running FROM 
 -- name: set_state
 UPDATE tenants SET state = :state, reason = :reason, cancels_running = :cancels_running,
                    state_since = now(), updated_at = now()
-WHERE id = :tenant
+WHERE id = :tenant OR part_of = :tenant
 
 -- name: keys_of
 -- Valid keys of these tenants, by public part, with whose they are.
