@@ -24,6 +24,7 @@ from fairway.api.dashboard.static_files import load
 from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events.socket import EventSocket
+from fairway.api.every_part import answer_of_all, merge_slots
 from fairway.api.hot_paths import HotPaths
 from fairway.api.http.asgi import (
     BODY_RESERVATION,
@@ -57,7 +58,6 @@ from fairway.api.regions.gate import RegionGate
 from fairway.api.regions.inlet import RegionInlet
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
-from fairway.api.tenant_parts.every_part import answer_of_all, merge_slots
 from fairway.core.errors import FairwayError, NotFound, Unavailable
 from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import logger

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from fairway.core.ids import Epoch
-from fairway.core.ownership.tenant_parts import MARK, whole_name
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
@@ -151,7 +150,7 @@ class Runner:
         facts = RunFacts(
             lease.job,
             lease.type,
-            whole_name(lease.tenant) if MARK in lease.tenant else lease.tenant,
+            lease.whole_tenant,
             lease.attempt,
             lease.delivery,
             seconds,

@@ -66,7 +66,7 @@ BY_FIRST = frozenset(
         "DELETE /session",
     }
 )
-#: All of them, one after the other (`every_part.py`); or one, if it is named.
+#: All of them, one after the other (`api/every_part.py`); or one, if it is named.
 BY_ALL = frozenset(
     {
         "GET /v1/jobs",

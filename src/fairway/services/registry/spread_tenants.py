@@ -15,6 +15,7 @@ from fairway.core.ids import ShardId
 from fairway.core.ownership.tenant_parts import part_name, shards_of_parts
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.tenant import Tenant, TenantSettings
+from fairway.services.registry.refusals import refuse_unknown_tier
 from fairway.services.registry.tenant_moves import refuse_target
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.transient_errors import told_if_away
@@ -43,7 +44,7 @@ class SpreadTenants:
         """The first part, which people know; None: the name is taken."""
         shard, count = wanted
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            await self._directory.check_tier(connection, settings.tier)
+            await refuse_unknown_tier(connection, settings.tier)
             if shard is not None:
                 await refuse_target(connection, shard)
             first = await store.add_tenant(connection, name, settings, shard)
@@ -62,7 +63,7 @@ class SpreadTenants:
     ) -> Sequence[Tenant]:
         known = self._tenant_shards
         home = ShardId(first.id % known.founded) if first.shard is None else first.shard
-        ids = [first.id]
+        parts = [first._replace(shard=home)]
         for place, shard in enumerate(shards_of_parts(home, count, known.count)):
             if not place:
                 continue
@@ -75,5 +76,7 @@ class SpreadTenants:
                     " gone yet: choose another name, or try again later.",
                     field="/name",
                 )
-            ids.append(part.id)
-        return await store.set_parts(connection, ids)
+            parts.append(part)
+        ids = tuple(one.id for one in parts)
+        await store.set_parts(connection, ids)
+        return [one._replace(parts=ids) for one in parts]

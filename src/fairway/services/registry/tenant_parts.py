@@ -7,6 +7,7 @@ Each part is a tenant in the directory, with its portion of what the whole is en
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import randrange
 
 from fairway.core.ids import TenantId, shard_of
 from fairway.core.ownership.tenant_parts import part_in_force, part_of_job
@@ -53,7 +54,14 @@ class TenantParts:
         """The place of the part for a new job with this Idempotency-Key, or without one."""
         turn = 0
         if key is None and not is_judged_in_one_place:
-            turn = self._turns[tenant.id] = self._turns.get(tenant.id, -1) + 1
+            turn = self._next_turn(tenant)
         return part_of_job(
             key, len(tenant.parts), turn, is_judged_in_one_place=is_judged_in_one_place
         )
+
+    def _next_turn(self, tenant: Tenant) -> int:
+        turn = self._turns.get(tenant.id)
+        if turn is None:  # servers that start together must not all begin with the first
+            turn = randrange(len(tenant.parts))
+        self._turns[tenant.id] = turn + 1
+        return turn

@@ -97,11 +97,9 @@ async def add_tenant(
     return _tenant(made)
 
 
-async def set_parts(connection: Connection, parts: Sequence[TenantId]) -> list[Tenant]:
-    """These are one tenant, the first of them the one that people know; answers all of them."""
+async def set_parts(connection: Connection, parts: Sequence[TenantId]) -> None:
+    """These are one tenant, the first of them the one that people know."""
     await execute(connection, _SQL["set_parts"], parts=list(parts))
-    read = [await fetch_row(connection, _SQL["read_tenant"], id=one) for one in parts]
-    return [_tenant(row) for row in read]
 
 
 async def change_tenant(

@@ -24,7 +24,7 @@ from fairway.api.http.asgi import problem_reply
 from fairway.api.tenant_parts.meant import BY_ALL, PART
 from fairway.api.tenant_parts.merging import MERGES, PAGES, Body, pages
 from fairway.api.tenant_parts.replies import in_one_piece
-from fairway.api.tenant_parts.waiting import wait_for_all
+from fairway.api.waiting_parts import wait_for_all
 from fairway.core.errors import NotFound
 from fairway.core.tenant import Tenant
 from fairway.services.backpressure.owner_slots import OwnerSlots
