@@ -29,7 +29,7 @@ def test_keys_lead_where_they_always_led() -> None:
     assert led == [0, 3, 1, 2, 0]
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.text(max_size=8), COUNTS)
 def test_keys_and_turns_are_spread(prefix: str, count: int) -> None:
     by_key = Counter(parts.part_of_key(f"{prefix}{n}", count) for n in range(200 * count))

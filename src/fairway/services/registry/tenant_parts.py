@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from random import randrange
 
 from fairway.core.ids import TenantId, shard_of
-from fairway.core.ownership.tenant_parts import part_in_force, part_of_job
+from fairway.core.ownership.tenant_parts import part_in_force, part_name, part_of_job
 from fairway.core.tenant import Tenant
 
 
@@ -35,8 +35,10 @@ class TenantParts:
         return self._whole.get(tenant.id, tenant)
 
     def all_of(self, tenant: Tenant) -> list[Tenant]:
-        """A tenant's parts, the first first; of one in one shard itself."""
-        return [self._tenants[one] for one in tenant.parts] or [tenant]
+        """A tenant's parts, the first first; of one in one shard itself. Of one that was deleted
+        some may be gone already: their rows are."""
+        found = [self._tenants.get(one) for one in tenant.parts]
+        return [one or _gone(tenant, place) for place, one in enumerate(found)] or [tenant]
 
     def ids_of(self, tenant: Tenant) -> tuple[TenantId, ...]:
         return tenant.parts or (tenant.id,)
@@ -65,3 +67,8 @@ class TenantParts:
             turn = randrange(len(tenant.parts))
         self._turns[tenant.id] = turn + 1
         return turn
+
+
+def _gone(tenant: Tenant, place: int) -> Tenant:
+    named = part_name(tenant.name, place)
+    return tenant._replace(id=tenant.parts[place], name=named, parts=(), part_of=tenant.id)
