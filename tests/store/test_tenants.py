@@ -45,7 +45,7 @@ async def test_a_name_is_one_tenants(connection: Connection) -> None:
     tenant = await add_tenant(connection, "acme", TenantSettings("pro", 7, 9))
     assert tenant is not None
     assert tenant[1:12] == ("acme", 7, 9, "pro", "", 10, None, 10_000, 100_000, False, ())
-    assert tenant[12:] == ("active", "", False, None, None, None, ())
+    assert tenant[12:] == ("active", "", False, None, None, None, (), None, ())
     assert await add_tenant(connection, "acme") is None
     with pytest.raises(asyncpg.CheckViolationError):
         await add_tenant(connection, "ACME!")

@@ -24,6 +24,7 @@ from fairway.api.dashboard.static_files import load
 from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.events.socket import EventSocket
+from fairway.api.every_part import answer_of_all, merge_slots
 from fairway.api.hot_paths import HotPaths
 from fairway.api.http.asgi import (
     BODY_RESERVATION,
@@ -187,6 +188,10 @@ def _route(endpoint: Endpoint) -> Route:
     """Starlette's, behind a look at the key. The handler is given what it asks for."""
     asked = [GIVEN[name] for name in inspect.signature(endpoint.handler).parameters]
 
+    async def handled(request: Request) -> Response:
+        reply: Response = await endpoint.handler(*(of(request) for of in asked))
+        return reply
+
     async def answer(request: Request) -> Response:
         request.scope[ENDPOINT] = endpoint
         if endpoint.keys:
@@ -194,7 +199,7 @@ def _route(endpoint: Endpoint) -> Route:
         gate: RegionGate | None = request.app.state.gate
         if gate is not None and (passed := await gate.reply(request, endpoint)) is not None:
             return passed
-        reply: Response = await endpoint.handler(*(of(request) for of in asked))
+        reply = await answer_of_all(request, endpoint, handled) or await handled(request)
         if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
             reply.headers["x-request-id"] = request.scope[REQUEST_ID]
         return reply
@@ -216,6 +221,7 @@ class _ColdRoutes(Starlette):
         self.state.relay = edge.relay
         self.state.passing = edge.passing
         self.state.pages = page_slots()
+        self.state.merges = merge_slots()
         self.state.dashboard = load()
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = source

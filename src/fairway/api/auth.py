@@ -18,6 +18,7 @@ from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
 from fairway.api.http.sign_in_cookie import check_not_forged, token_in_cookie
 from fairway.api.origin import origin_of, sender_of
+from fairway.api.tenant_parts.meant import PART, part_meant
 from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
@@ -108,6 +109,10 @@ async def admit(
         principal = await _acting(scope, platform, endpoint, principal)
     if endpoint.permission not in principal.may:
         raise _lacking(endpoint, principal)
+    if principal.tenant is not None and principal.tenant.parts:
+        said, parts = header(scope, PART), platform.directory.parts
+        part = part_meant(endpoint.call, scope["path"], said, principal.tenant, parts)
+        principal = principal._replace(tenant=part)
     scope[CALLER] = principal
     return principal
 

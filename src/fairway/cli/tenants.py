@@ -77,9 +77,10 @@ def add(name: str, *settings: str, options: Options = PLAIN) -> None:
     Parameters
     ----------
     settings
-        As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10 shard=63
+        As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10 shard=63;
+        shards=4 for one that is too much for a server, which cannot be changed later
     """
-    wanted = {"name": name} | parsed(settings, (*FIELDS, "shard"))
+    wanted = {"name": name} | parsed(settings, (*FIELDS, "shard", "shards"))
     added = options.operator().call("POST", "/v1/tenants", wanted)
 
     def text() -> str:
@@ -225,7 +226,9 @@ def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
             raise InvalidRequest(f"There is no field {name!r}; there are {', '.join(known)}.")
         if name.startswith("reserved."):
             found.setdefault("reserved", {})[name.removeprefix("reserved.")] = _number(name, value)
-        elif name in (*NUMBERS, "shard"):
+        elif name == "shards" and not value:
+            raise InvalidRequest("shards is a whole number from 1 on.")
+        elif name in (*NUMBERS, "shard", "shards"):
             found[name] = _number(name, value) if value else None
         else:
             found[name] = value

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from fairway.core.errors import Unavailable
+from fairway.core.errors import Conflict, Unavailable
 from fairway.core.ids import ShardId, TenantId
 
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
@@ -21,6 +21,7 @@ Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 DEFAULT_TIER = "standard"
 TENANT_SUSPENDED = "TENANT_SUSPENDED"  # the code that a suspended tenant's keys hear
 
+SEVERAL_SHARDS = "SEVERAL_SHARDS"  # the code of what such a tenant cannot have
 TENANT_MOVING = "TENANT_MOVING"  # the code that its keys hear while it moves to another shard
 MOVING = "Your tenant is being moved within the platform; nothing of it is lost. Try again shortly."
 
@@ -92,6 +93,8 @@ class Tenant(NamedTuple):
     shard: ShardId | None = None  # of its own; None: by its number
     moving_to: ShardId | None = None  # it is on its way there, and stands still
     moved_from: tuple[ShardId, ...] = ()  # where its rows were before; ids may name these
+    part_of: TenantId | None = None  # the tenant that this is a part of, and not the first
+    parts: tuple[TenantId, ...] = ()  # of one in several shards: all of them, itself first
 
     @property
     def is_active(self) -> bool:
@@ -107,6 +110,11 @@ class Tenant(NamedTuple):
 def tenant_moving() -> Unavailable:
     """What is asked of a tenant that moves is asked again."""
     return Unavailable(MOVING, code=TENANT_MOVING)
+
+
+def several_shards(why: str) -> Conflict:
+    """What cannot be done for a tenant in several shards, or not for all of them at once."""
+    return Conflict(why, code=SEVERAL_SHARDS)
 
 
 def state_after(

@@ -14,6 +14,7 @@ from functools import partial
 
 import msgspec
 
+from fairway.core.ownership.tenant_parts import whole_name
 from fairway.sdk.handler.context import Ctx, enter
 from fairway.sdk.hooks import Hooks, JobDeath, RunFailure
 from fairway.worker.pipe.pipe import DeadJob
@@ -43,7 +44,7 @@ class HookCalls:
             death = JobDeath(
                 dead.job,
                 dead.type,
-                dead.tenant,
+                whole_name(dead.tenant),
                 dead.attempt,
                 dead.failure,
                 error if isinstance(error, dict) else {},

@@ -150,7 +150,7 @@ class Runner:
         facts = RunFacts(
             lease.job,
             lease.type,
-            lease.tenant,
+            lease.whole_tenant,
             lease.attempt,
             lease.delivery,
             seconds,

@@ -15,7 +15,7 @@ from fairway.core.audit import Actor
 from fairway.core.billing.spend_cap import SpendCap, Stage
 from fairway.core.errors import NotFound
 from fairway.core.ids import TenantId
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, several_shards
 from fairway.services.platform import Platform
 from fairway.wire.billing import SpendCapHolds, SpendCapTerms, SpendCapView
 
@@ -93,7 +93,7 @@ async def list_spend_cap_holds(platform: Platform) -> Response:
     body=SpendCapTerms,
     body_example={"cap_micros": 50_000_000},
     reply=Reply(200, "It holds.", SpendCapView, _VIEW),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "SEVERAL_SHARDS"),
 )
 async def put_spend_cap(request: Request, platform: Platform, actor: Actor) -> Response:
     """Set what a tenant may spend
@@ -103,6 +103,8 @@ async def put_spend_cap(request: Request, platform: Platform, actor: Actor) -> R
     raised or the month is over. A pause of somebody's is another thing, and stays.
     """
     tenant = await tenant_named(platform, request.path_params["name"])
+    if tenant.parts or tenant.part_of:
+        raise several_shards("A spend cap is for a tenant in one shard.")
     wanted = await decoded(request, SpendCapTerms)
     cap = SpendCap(wanted.cap_micros, wanted.grace_seconds)
     await platform.billing.spend_caps.put(tenant.id, tenant.name, cap, actor)

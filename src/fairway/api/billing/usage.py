@@ -18,7 +18,7 @@ from fairway.api.billing.asked import FROM, TENANT, TO, hours, whose
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import json_reply
 from fairway.core.billing.periods import SPAN_MAX, By, beginnings
-from fairway.core.billing.usage import Used, total_of
+from fairway.core.billing.usage import Used, joined, total_of
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TypeId
 from fairway.services.billing.attempts import Attempt, AttemptFilter
@@ -90,6 +90,9 @@ async def get_usage(request: Request, platform: Platform, principal: Principal) 
     cuts = beginnings(since, before, by)
     wish = UsageWish(tenant.id, since, before, cuts, "pool" in groups, "type" in groups)
     used = await platform.billing.usage.read(wish, asker)
+    for part in tenant.parts[1:]:
+        of_part, part_asks = wish._replace(tenant=part), None if asker is None else part
+        used = joined([*used, *await platform.billing.usage.read(of_part, part_asks)])
     by_type = "type" in groups
     types = await platform.directory.names.names_of(one.type for one in used) if by_type else {}
     lines = [_line(platform, one, cuts, groups, types) for one in used]

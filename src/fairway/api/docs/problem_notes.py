@@ -280,6 +280,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Send it again after `Retry-After` seconds. If it stays, tell the operator: `fairway check`"
         " looks at FAIRWAY_STORAGE_URL.",
     ),
+    "SEVERAL_SHARDS": ProblemNote(
+        "The tenant's jobs are spread over several shards, and each has such things of its own"
+        " (events, webhooks, bulk actions); or it cannot have this at all (`detail` says so).",
+        "Ask for each shard: `Fairway-Part: 0` in a header, and so on, up to one less than there"
+        " are shards.",
+    ),
     "HOME_ELSEWHERE": ProblemNote(
         "The tenant's home is another region, and this cannot be passed on to it: a stream that"
         " stays open, or a payload that goes to object storage.",

@@ -45,6 +45,7 @@ from fairway.api.payloads.body_cost import (
 )
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
+from fairway.api.tenant_parts.placing import part_for
 from fairway.core.backlog.lanes import lane_of
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
 from fairway.core.job import JobMarks
@@ -203,6 +204,9 @@ class SubmitJob:
             return verdict
 
     async def _submit(self, asked_by: tuple[str, Tenant], new: NewJob) -> Accepted:
+        if asked_by[1].parts:
+            part = part_for(self._platform.directory.parts, asked_by[1], new, self._inline_max)
+            asked_by = (asked_by[0], part)
         if len(new.payload) > self._inline_max or new.upload is not None:
             (verdict,) = await submit_large(
                 self._platform, self._passing, asked_by, [new], self._schemas
@@ -237,6 +241,8 @@ class SubmitJob:
         self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], verdict: Accepted
     ) -> None:
         wait, (key_id, tenant) = wait_seconds(scope), asked_by
+        if tenant.parts:
+            tenant = self._platform.directory.parts.with_job(tenant, verdict.id)
         sight: JobSight | None = None
         if self._passing.home_elsewhere(tenant):
             wait = 0  # a preference: the home is another region, which is asked by the job's id
@@ -245,7 +251,9 @@ class SubmitJob:
             with self._platform.waiting.slot("waits", tenant.id):
                 sight = await self._result(key_id, tenant, verdict, wait)
         quota = rate_limit(self._platform.admission.quota(tenant))
-        limits = (*quota, *self._passing.owner_header(scope, tenant))
+        # Of a tenant in several shards the next job is for another owner.
+        near = () if asked_by[1].parts else self._passing.owner_header(scope, tenant)
+        limits = (*quota, *near)
         if sight is None:
             await _answer_accepted(scope, send, verdict, limits)
         else:

@@ -40,6 +40,7 @@ from fairway.api.payloads.body_cost import (
 )
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
+from fairway.api.tenant_parts.placing import JobsToPlace, in_parts
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
@@ -157,16 +158,18 @@ class SubmitBatch:
     ) -> None:
         (_, tenant), (wanted, whole) = asked_by, batch
         good, spans = self._begun(tenant, _good(wanted))
-        inline_max = self._platform.settings.inline_bytes_max
         with ExitStack() as under_way:
             for span in spans.values():
                 under_way.enter_context(span)
-            if [new for new in good if len(new.payload) > inline_max or new.upload is not None]:
-                answers = await submit_large(
-                    self._platform, self._passing, asked_by, good, self._schemas
+            if tenant.parts:
+                answers = await in_parts(
+                    self._platform.directory.parts,
+                    tenant,
+                    JobsToPlace(good, whole, self._platform.settings.inline_bytes_max),
+                    lambda part, jobs: self._verdicts((asked_by[0], part), jobs, whole),
                 )
             else:
-                answers = await self._submit_together(tenant, good, whole)
+                answers = await self._verdicts(asked_by, good, whole)
             for place, span in spans.items():
                 _tell(span, answers[place])
         if len(good) < len(wanted):
@@ -180,10 +183,19 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        headers += self._passing.owner_header(scope, tenant)
+        if not tenant.parts:  # else the next one is for another owner
+            headers += self._passing.owner_header(scope, tenant)
         if (whole or (good and good[0].idempotency_key)) and _all_replayed(answers):
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
+
+    async def _verdicts(
+        self, asked_by: tuple[str, Tenant], good: list[NewJob], whole: WholeKey | None
+    ) -> list[Verdict]:
+        inline_max = self._platform.settings.inline_bytes_max
+        if [new for new in good if len(new.payload) > inline_max or new.upload is not None]:
+            return await submit_large(self._platform, self._passing, asked_by, good, self._schemas)
+        return await self._submit_together(asked_by[1], good, whole)
 
     async def _submit_together(
         self, tenant: Tenant, good: list[NewJob], whole: WholeKey | None
@@ -219,7 +231,8 @@ class SubmitBatch:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts, keys, traces = items_of(body, of_all)
-        self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
+        if not tenant.parts:  # where they go is not known yet
+            self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
         understand = self._reader(plain=plain)
         work, found = WorkInParts(), list[Wanted]()
         own_keys: Sequence[str | None] = keys or [None] * len(texts)

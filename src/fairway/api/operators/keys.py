@@ -14,8 +14,9 @@ from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.operators.tenants import plain_text, tenant_named
 from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest, NotFound
-from fairway.core.ids import TenantId
 from fairway.core.keys import PERMISSIONS, SCOPES, KeyFacts, permitted
+from fairway.core.ownership.tenant_parts import whole_name
+from fairway.core.tenant import Tenant, several_shards
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import KeyWish
@@ -99,7 +100,7 @@ async def list_keys(request: Request, platform: Platform) -> Response:
             "api_key": "fw_worker_b81f02aa_…",
         },
     ),
-    problems=("NOT_FOUND", "CONFLICT", "UNKNOWN_POOL"),
+    problems=("NOT_FOUND", "CONFLICT", "UNKNOWN_POOL", "SEVERAL_SHARDS"),
 )
 async def add_key(request: Request, platform: Platform, actor: Actor) -> Response:
     """Make a key
@@ -113,10 +114,17 @@ async def add_key(request: Request, platform: Platform, actor: Actor) -> Respons
     _check(platform, wanted)
     tenant_id = None
     if wanted.tenant is not None:
-        tenant_id = await _living(platform, wanted.tenant, "/tenant")
+        tenant = await _living(platform, wanted.tenant, "/tenant")
+        if wanted.scope == "worker" and (tenant.parts or tenant.part_of):
+            raise several_shards(
+                "A tenant with several shards has no workers of its own yet: make a key of no"
+                " tenant that is bound to it (`tenants`)."
+            )
+        tenant_id = tenant.id
     only = None
     if wanted.tenants is not None:
-        only = sorted({await _living(platform, name, "/tenants") for name in wanted.tenants})
+        named = [await _living(platform, name, "/tenants") for name in wanted.tenants]
+        only = sorted({part for one in named for part in platform.directory.parts.ids_of(one)})
     bounds = wanted.permissions, wanted.pools, wanted.types, only
     wish = KeyWish(wanted.name, wanted.expires_at, *bounds)
     key = new_api_key(wanted.scope)
@@ -155,14 +163,14 @@ def _check(platform: Platform, wanted: NewKey) -> None:
         raise InvalidRequest("This is over already.", field="/expires_at")
 
 
-async def _living(platform: Platform, name: str, field: str) -> TenantId:
-    return (await tenant_named(platform, name, field, may_be_deleted=False)).id
+async def _living(platform: Platform, name: str, field: str) -> Tenant:
+    return await tenant_named(platform, name, field, may_be_deleted=False)
 
 
 def _view(platform: Platform, one: KeyFacts) -> KeyView:
     facts, names = one._asdict(), platform.directory.name_of
     only = facts.pop("only_tenants")
-    facts["tenants"] = None if only is None else [names(number) for number in only]
+    facts["tenants"] = None if only is None else sorted({whole_name(names(one)) for one in only})
     facts["tenant"] = None if one.tenant is None else platform.directory.name_of(one.tenant)
     facts["permissions"] = sorted(permitted(one.scope, one.permissions))
     return KeyView(**facts)

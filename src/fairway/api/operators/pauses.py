@@ -14,6 +14,7 @@ from fairway.core.audit import Actor
 from fairway.core.backlog.holds import EVERY_POOL, EVERY_TENANT, EVERY_TYPE, Hold
 from fairway.core.errors import Forbidden, InvalidRequest, NotFound
 from fairway.core.ids import TenantId, TypeId
+from fairway.core.ownership.tenant_parts import is_further_part, whole_name
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 from fairway.services.registry.type_names import NO_TYPE, Namer
@@ -52,9 +53,16 @@ async def list_pauses(platform: Platform, principal: Principal) -> Response:
     that an operator made for everybody, which name no tenant.
     """
     asker = _asker(principal)
-    found = await platform.pauses.of(asker)
+    found = [*await platform.pauses.of(asker)]
+    if principal.tenant is not None:
+        for part in principal.tenant.parts[1:]:
+            found += await platform.pauses.of(part)
     everybodys = () if asker is None else platform.pauses.of_everybody()
-    views = [await _pause_view(platform, hold) for hold in (*found, *everybodys)]
+    views, directory = list[Pause](), platform.directory
+    for hold in (*found, *everybodys):
+        view = await _pause_view(platform, hold)
+        if not (hold.tenant and is_further_part(directory.name_of(hold.tenant)) and view in views):
+            views.append(view)  # of a tenant's parts each has it
     return json_reply(PauseList(pauses=views))
 
 
@@ -81,7 +89,8 @@ async def pause(
     is_known = hold.type != NO_TYPE
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    await platform.pauses.pause(hold, Pauser(actor, _words(wanted), asker))
+    for one, by in _of_parts(platform, hold, Pauser(actor, _words(wanted), asker)):
+        await platform.pauses.pause(one, by)
     named = msgspec.structs.asdict(wanted)
     return json_reply(Paused(**named, type_is_known=is_known), 201)
 
@@ -103,9 +112,24 @@ async def resume(
     wanted = converted(request.query_params, Pause)
     hold = await _hold(platform, principal, wanted)
     by = Pauser(actor, _words(wanted), _asker(principal))
-    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, by):
+    was_paused = False
+    if hold.type != NO_TYPE:
+        for one, by_part in _of_parts(platform, hold, by):
+            was_paused |= await platform.pauses.resume(one, by_part)
+    if not was_paused:
         raise NotFound("This was not paused.")
     return json_reply(wanted)
+
+
+def _of_parts(platform: Platform, hold: Hold, by: Pauser) -> list[tuple[Hold, Pauser]]:
+    """The same for every part of its tenant; as a rule there is one."""
+    tenant = platform.directory.tenants.get(hold.tenant)
+    if tenant is None or not tenant.parts:
+        return [(hold, by)]
+    return [
+        (hold._replace(tenant=part), by if by.asker is None else by._replace(asker=part))
+        for part in tenant.parts
+    ]
 
 
 def _words(wanted: Pause) -> str:
@@ -160,7 +184,7 @@ async def _named_type(
 async def _pause_view(platform: Platform, hold: Hold) -> Pause:
     directory = platform.directory
     return Pause(
-        tenant=directory.name_of(hold.tenant) if hold.tenant else None,
+        tenant=whole_name(directory.name_of(hold.tenant)) if hold.tenant else None,
         type=await directory.type_name(hold.type) if hold.type else None,
         pool=directory.pools.by_number[hold.pool].name if hold.pool else None,
     )

@@ -14,10 +14,12 @@ from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.core.audit import Actor
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
+from fairway.core.ids import ShardId
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import TENANT_STATES, Tenant, TenantFilter, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry.spread_tenants import SpreadTenants, WantedShards
 from fairway.wire.operators.tenancy import (
     NewTenant,
     TenantAdded,
@@ -46,6 +48,7 @@ ACME: dict[str, Any] = {
     "state_since": None,
     "kept_until": None,
     "shard": 7,
+    "shards": [7],
 }
 _PRO: dict[str, Any] = {
     "weight": 100,
@@ -94,12 +97,13 @@ async def add_tenant(request: Request, platform: Platform, actor: Actor) -> Resp
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
     reserved = _reserved(given.pop("reserved"), platform.directory.pools)
-    shard, count = given.pop("shard"), platform.tenant_shards.count
-    if shard is not None and shard >= count:
-        there_are = f"there are {count}, numbered from 0."
-        raise InvalidRequest(f"There is no shard {shard}: {there_are}", field="/shard")
+    placed = _placed(platform, given.pop("shard"), given.pop("shards"))
     settings = TenantSettings(**given, reserved=reserved)
-    tenant = await platform.directory.add_tenant(name, settings, actor, shard)
+    if placed.number > 1:
+        spread = SpreadTenants(platform.database, platform.directory, platform.tenant_shards)
+        tenant = await spread.add(name, settings, actor, placed)
+    else:
+        tenant = await platform.directory.add_tenant(name, settings, actor, placed.first)
     if tenant is None:
         raise Conflict(await _taken(platform, name), field="/name")
     key = new_api_key("tenant")
@@ -208,6 +212,22 @@ async def put_tier(request: Request, platform: Platform, actor: Actor) -> Respon
     return json_reply(view)
 
 
+def _placed(platform: Platform, shard: int | None, count: int) -> WantedShards:
+    """Where a new tenant is to be, if the platform has such a place."""
+    shards = platform.tenant_shards.count
+    if shard is not None and shard >= shards:
+        there_are = f"there are {shards}, numbered from 0."
+        raise InvalidRequest(f"There is no shard {shard}: {there_are}", field="/shard")
+    if count > shards:
+        raise InvalidRequest(
+            f"There are {shards} shards, fewer than {count}: `fairway shards split` makes more.",
+            field="/shards",
+        )
+    if count > 1 and platform.regions is not None:
+        raise Conflict("Where there are regions a tenant has one shard.", field="/shards")
+    return WantedShards(None if shard is None else ShardId(shard), count)
+
+
 def plain_text(text: str, field: str) -> str:
     """What the store can compare: it knows no NUL, nor halves of letters."""
     if "\x00" in text or not text.isprintable() or len(text) > CURSOR_MAX:
@@ -245,6 +265,7 @@ def tenant_view(platform: Platform, tenant: Tenant) -> TenantView:
 
 
 def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
+    tenant, homes = platform.directory.parts.as_written(tenant), platform.tenant_shards
     facts, since = tenant._asdict(), tenant.state_since
     facts["floor_per_mille"] = facts.pop("floor_share")
     facts["reserved"] = dict(tenant.reserved)
@@ -253,8 +274,9 @@ def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
     facts["kept_until"] = None
     if tenant.state == "deleted" and since is not None:
         facts["kept_until"] = since + platform.tenant_states.kept
-    facts["shard"] = platform.tenant_shards.of(tenant.id) if tenant.shard is None else tenant.shard
-    del facts["moved_from"]
+    facts["shard"] = homes.of(tenant.id) if tenant.shard is None else tenant.shard
+    facts["shards"] = [homes.of(one) for one in tenant.parts] or [facts["shard"]]
+    del facts["moved_from"], facts["part_of"], facts["parts"]
     del facts["fair_group"], facts["job_events"]  # the latter is the tenant's own choice
     return facts
 

@@ -23,6 +23,7 @@ Next, with this key in FAIRWAY_OPERATOR_KEY:
   fairway tenants add acme          a customer and its first key
   fairway keys add --worker         a key for workers\
 """
+NOT_BY_SQL = " A tenant with several shards hands in no jobs by SQL."
 CREATES = (
     "Warning: {login} may create functions in the schema of Fairway's tables, and with these act as"
     " their owner, for all tenants. Unless that is meant: REVOKE CREATE ON SCHEMA …, or keep"
@@ -256,4 +257,4 @@ async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
         await connection.close()
     if whose is None:
         what = f"{login} hands in no jobs of {tenant}" if remove else f"There is no tenant {tenant}"
-        raise NotFound(f"{what}; nothing was changed.")
+        raise NotFound(f"{what}; nothing was changed.{'' if remove else NOT_BY_SQL}")

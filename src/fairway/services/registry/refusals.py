@@ -1,12 +1,11 @@
-"""What the keys of a tenant hear that stands still: by an operator's word, or while it moves.
-
-Nothing is looked up here.
-"""
+"""What is refused of tenants: keys of one that stands still, a tier that there is not."""
 
 from __future__ import annotations
 
-from fairway.core.errors import Forbidden
+from fairway.core.errors import Forbidden, InvalidRequest
 from fairway.core.tenant import TENANT_SUSPENDED, Tenant, suspended_sentence, tenant_moving
+from fairway.store.connections.database import Connection
+from fairway.store.registry import tiers
 
 
 def refuse_still(tenant: Tenant, scope: str) -> None:
@@ -15,3 +14,11 @@ def refuse_still(tenant: Tenant, scope: str) -> None:
         raise Forbidden(suspended_sentence(tenant.reason), code=TENANT_SUSPENDED)
     if tenant.moving_to is not None and scope == "tenant":
         raise tenant_moving()
+
+
+async def refuse_unknown_tier(connection: Connection, name: str) -> None:
+    names = [tier.name for tier in await tiers.all_tiers(connection)]
+    if name not in names:
+        raise InvalidRequest(
+            f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
+        )

@@ -92,6 +92,10 @@ def _flaw(found: Before, to: ShardId) -> str | None:
         return "The tenant is deleted."
     if found.has_regions:
         return "Where there are regions tenants cannot be moved between shards yet."
+    if found.has_parts:
+        return (
+            "A tenant with several shards cannot be moved: ids of its jobs tell its shards apart."
+        )
     if found.is_another_moving:
         return ONE_AT_A_TIME
     if to >= found.shards:

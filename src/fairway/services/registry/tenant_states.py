@@ -62,7 +62,7 @@ class TenantStates:
                 if cancels_running is not None
                 else is_again and held.cancels_running,
             )
-            await store.set_state(connection, held.id, wanted)
+            await store.set_state(connection, held, wanted)
             await self._add(connection, actor, "suspend_tenant", held, wanted._asdict())
         return await self._told(held)
 
@@ -71,7 +71,7 @@ class TenantStates:
         async with told_if_away, self._database.people() as connection, connection.transaction():
             held = await self._held(connection, "resume", name)
             if held.state != "active":
-                await store.set_state(connection, held.id, StateChange("active"))
+                await store.set_state(connection, held, StateChange("active"))
                 await self._add(connection, actor, "resume_tenant", held, {"state": "active"})
         return await self._told(held)
 
@@ -81,7 +81,7 @@ class TenantStates:
         async with told_if_away, self._database.people() as connection, connection.transaction():
             held = await self._held(connection, "delete", name, may_suspend=may_suspend)
             if held.state != "deleted":
-                await store.set_state(connection, held.id, wanted)
+                await store.set_state(connection, held, wanted)
                 keys = await store.shut_out(connection, held.id)
                 after = {"state": "deleted", "keys_revoked": keys, "kept_days": self.kept.days}
                 await self._add(connection, actor, "delete_tenant", held, after)
@@ -97,7 +97,7 @@ class TenantStates:
                         f"It was deleted more than {self.kept.days} days ago and is past restoring."
                     )
                 change = StateChange("suspended", "It was deleted, and restored.")
-                await store.set_state(connection, held.id, change)
+                await store.set_state(connection, held, change)
                 await self._add(connection, actor, "restore_tenant", held, {"state": "suspended"})
         return await self._told(held)
 

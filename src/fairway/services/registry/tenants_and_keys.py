@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
@@ -23,8 +23,9 @@ from fairway.runtime.loops import Step
 from fairway.services.backpressure.key_guesses import Guesses, too_many
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.principal import KeyWish, Principal
-from fairway.services.registry.refusals import refuse_still
+from fairway.services.registry.refusals import refuse_still, refuse_unknown_tier
 from fairway.services.registry.tenant_moves import refuse_target
+from fairway.services.registry.tenant_parts import TenantParts
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Connection, Database
@@ -73,6 +74,7 @@ class Directory:
         self._on_states = on_states  # tenants that may have another state, and their keys
         self.tenants: dict[TenantId, Tenant] = {}
         self.tenant_ids: dict[str, TenantId] = {}
+        self.parts = TenantParts(self.tenants)
         self.with_job_events: set[TenantId] = set()  # who hears what becomes of its jobs
         self.names = names
         self.type_ids = names.ids
@@ -153,6 +155,8 @@ class Directory:
         return asked
 
     def learn_tenant(self, tenant: Tenant) -> None:
+        if tenant.parts:
+            tenant = self.parts.learn(tenant)
         if self.tenants.get(tenant.id) != tenant:
             self.tenants[tenant.id] = tenant
             self.tenant_ids[tenant.name] = tenant.id
@@ -281,7 +285,7 @@ class Directory:
     ) -> Tenant | None:
         """A new tenant, in this shard or where its number leads; None: the name is taken."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            await self._check_tier(connection, settings.tier)
+            await refuse_unknown_tier(connection, settings.tier)
             if shard is not None:
                 await refuse_target(connection, shard)
             tenant = await store.add_tenant(connection, name, settings, shard)
@@ -311,7 +315,7 @@ class Directory:
         """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
         async with told_if_away, self._database.people() as connection, connection.transaction():
             if "tier" in changes:
-                await self._check_tier(connection, changes["tier"])
+                await refuse_unknown_tier(connection, changes["tier"])
             changed = await store.change_tenant(connection, name, changes)
             if changed is None:
                 return None
@@ -333,13 +337,6 @@ class Directory:
             act = Act("put_tier", tier.name, before=before, after=tier._asdict())
             await self.audit_log.add(connection, actor, act)
         await self.refresh()
-
-    async def _check_tier(self, connection: Connection, name: str) -> None:
-        names = [tier.name for tier in await tiers.all_tiers(connection)]
-        if name not in names:
-            raise InvalidRequest(
-                f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
-            )
 
     async def add_key(
         self,

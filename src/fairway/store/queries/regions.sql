@@ -1,6 +1,8 @@
 -- name: found_region
 -- The first server that knows its region says so for good; a row that is there stays.
-INSERT INTO region_state (region, directory, directory_term) VALUES (:region, :directory, 1)
+-- Not where a tenant has several shards: regions do not know of its parts.
+INSERT INTO region_state (region, directory, directory_term) SELECT :region, :directory, 1
+WHERE NOT EXISTS (SELECT FROM tenants WHERE part_of IS NOT NULL)
 ON CONFLICT DO NOTHING
 
 -- name: read_region

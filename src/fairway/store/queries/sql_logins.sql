@@ -7,9 +7,9 @@ WHERE login.is_full AND coalesce(whose.shard, whose.id % cluster.shard_count) = 
 UPDATE sql_logins SET is_full = :is_full WHERE tenant = :tenant AND is_full <> :is_full
 
 -- name: allow_login
--- A login hands in jobs of one tenant; named again, of another.
+-- A login hands in jobs of one tenant; named again, of another. Not of one in several shards: a key may be in any of them.
 INSERT INTO sql_logins (login, tenant)
-SELECT :login, id FROM tenants WHERE name = :name AND state <> 'deleted'
+SELECT :login, id FROM tenants WHERE name = :name AND state <> 'deleted' AND parts = '{}'
 ON CONFLICT (login) DO UPDATE SET tenant = excluded.tenant, is_full = false
 RETURNING tenant
 

@@ -5,7 +5,7 @@ SELECT tenants.id, tenants.state, coalesce(tenants.shard, tenants.id % cluster.s
        (SELECT count(*)::int FROM tenants AS other
         WHERE coalesce(other.shard, other.id % cluster.shard_count) = :to) AS tenants_there,
        EXISTS (SELECT FROM tenant_moves WHERE finished_at IS NULL) AS is_another_moving,
-       EXISTS (SELECT FROM region_state) AS has_regions
+       EXISTS (SELECT FROM region_state) AS has_regions, tenants.parts <> '{}' AS has_parts
 FROM tenants, cluster WHERE tenants.name = :name FOR UPDATE OF tenants
 
 -- name: ask

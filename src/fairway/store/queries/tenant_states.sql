@@ -1,11 +1,14 @@
 -- name: hold_tenant
 -- A tenant's state by its name, held until the transaction ends: one act at a time.
-SELECT id, name, state, state_since, now() AS now, reason, cancels_running FROM tenants WHERE name = :name FOR UPDATE
+SELECT id, name, state, state_since, now() AS now, reason, cancels_running,
+       CASE WHEN parts = '{}' THEN ARRAY[id] ELSE parts END AS parts
+FROM tenants WHERE name = :name FOR UPDATE
 
 -- name: set_state
+-- Of all parts of a tenant, which has one as a rule.
 UPDATE tenants SET state = :state, reason = :reason, cancels_running = :cancels_running,
                    state_since = now(), updated_at = now()
-WHERE id = :tenant
+WHERE id = ANY(:parts::int[])
 
 -- name: keys_of
 -- Valid keys of these tenants, by public part, with whose they are.

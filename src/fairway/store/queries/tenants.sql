@@ -23,16 +23,21 @@ INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON C
 -- name: add_tenant
 -- One that is made after the shards became more is spread over all of them, and has its shard with it. So has one whose
 -- number leads to a shard that another is moved to: nobody owns that until the move is over.
-INSERT INTO tenants (id, shard, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved)
+INSERT INTO tenants (id, shard, name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved, part_of)
 SELECT next.id,
        coalesce(:shard::int, (
            SELECT coalesce(moves.from_shard, CASE WHEN cluster.shards > cluster.shard_count THEN next.id % cluster.shards END)
            FROM cluster LEFT JOIN tenant_moves AS moves ON moves.finished_at IS NULL
                 AND moves.to_shard = next.id % coalesce(cluster.shards, cluster.shard_count))),
-       :name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst, :reserved::text::jsonb
+       :name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst, :reserved::text::jsonb, :part_of::int
 FROM (SELECT nextval(pg_get_serial_sequence('tenants', 'id'))::int AS id OFFSET 0) AS next
 ON CONFLICT (name) DO NOTHING
 RETURNING id
+
+-- name: set_parts
+-- All parts of a tenant know all of them: what it is entitled to is divided among so many.
+UPDATE tenants SET parts = :parts::int[], shard = coalesce(shard, id % (SELECT shard_count FROM cluster)), updated_at = now()
+WHERE id = ANY(:parts::int[])
 
 -- name: read_settings
 -- A tenant's own values, to be changed in the same transaction.
@@ -43,7 +48,7 @@ FROM tenants WHERE name = :name FOR UPDATE
 UPDATE tenants SET tier = :tier, weight = :weight, depth_limit = :depth_limit, cap = :cap,
                    rate_per_second = :rate_per_second, burst = :burst,
                    reserved = :reserved::text::jsonb, updated_at = now()
-WHERE name = :name
+WHERE name = :name OR part_of = (SELECT id FROM tenants WHERE name = :name)
 
 -- name: set_job_events
 -- Whether a tenant hears what becomes of its jobs. Said again, it is no change.
@@ -59,7 +64,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
        tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from
+       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
@@ -76,7 +81,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
        tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from
+       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.moving_to IS NOT NULL OR tenants.moved_from <> '{}'
 
@@ -89,7 +94,7 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
        tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from
+       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
@@ -103,9 +108,9 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
        coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
        tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
        tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from
+       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
 FROM (SELECT * FROM tenants
-      WHERE name > :after AND state = ANY(:states::text[])
+      WHERE name > :after AND part_of IS NULL AND state = ANY(:states::text[])
         AND (:tier::text IS NULL OR tier = :tier)
         AND (:search::text IS NULL OR strpos(name, :search) > 0)
       ORDER BY name LIMIT :limit) AS tenants  -- the page first: to join all for it costs what there are

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
+from fairway.core.errors import Conflict
 from fairway.core.ids import TenantId
 from fairway.core.regions.homes import DirectoryClaim, DirectoryTerm, Home, HomeTerm
 from fairway.store.connections.database import (
@@ -58,7 +59,11 @@ async def found_region(connection: Connection, region: str, directory: str) -> R
 
 async def read_region(connection: Connection) -> RegionRow:
     row = await fetch_row(connection, _SQL["read_region"])
-    assert row is not None
+    if row is None:
+        raise Conflict(
+            "A tenant of this platform has several shards, so it cannot have regions: start servers"
+            " without FAIRWAY_REGION."
+        )
     return RegionRow(*row)
 
 

@@ -87,6 +87,7 @@ class Before(NamedTuple):
     tenants_there: int
     is_another_moving: bool
     has_regions: bool
+    has_parts: bool
 
 
 class Way(NamedTuple):

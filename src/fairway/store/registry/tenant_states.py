@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ class HeldTenant(NamedTuple):
     now: datetime  # by the store's clock
     reason: str
     cancels_running: bool
+    parts: Sequence[TenantId]  # of one in several shards; else itself
 
 
 class StateChange(NamedTuple):
@@ -44,8 +45,8 @@ async def hold_tenant(connection: Connection, name: str) -> HeldTenant | None:
     return HeldTenant(*row) if row else None
 
 
-async def set_state(connection: Connection, tenant: TenantId, change: StateChange) -> None:
-    await execute(connection, _SQL["set_state"], tenant=tenant, **change._asdict())
+async def set_state(connection: Connection, held: HeldTenant, change: StateChange) -> None:
+    await execute(connection, _SQL["set_state"], parts=held.parts, **change._asdict())
 
 
 async def keys_of(connection: Connection, tenants: Collection[TenantId]) -> dict[str, TenantId]:

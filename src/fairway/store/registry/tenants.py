@@ -86,14 +86,20 @@ async def add_tenant(
     name: str,
     settings: TenantSettings = _PLAIN,
     shard: ShardId | None = None,
+    part_of: TenantId | None = None,
 ) -> Tenant | None:
     """The new tenant, in this shard or where its number leads; None when the name is taken."""
-    asked = {"name": name, "shard": shard, **_columns(settings)}
+    asked = {"name": name, "shard": shard, "part_of": part_of, **_columns(settings)}
     row = await fetch_row(connection, _SQL["add_tenant"], **asked)
     if row is None:
         return None
     made = await fetch_row(connection, _SQL["read_tenant"], id=row["id"])
     return _tenant(made)
+
+
+async def set_parts(connection: Connection, parts: Sequence[TenantId]) -> None:
+    """These are one tenant, the first of them the one that people know."""
+    await execute(connection, _SQL["set_parts"], parts=list(parts))
 
 
 async def change_tenant(
@@ -154,7 +160,8 @@ def _columns(settings: TenantSettings) -> dict[str, Any]:
 
 def _tenant(row: Record) -> Tenant:
     reserved, moved_from = _reserved(row["reserved"]), tuple(row["moved_from"])
-    return Tenant._make(row)._replace(reserved=reserved, moved_from=moved_from)
+    parts = tuple(row["parts"])
+    return Tenant._make(row)._replace(reserved=reserved, moved_from=moved_from, parts=parts)
 
 
 def _reserved(text: str) -> Reserved:

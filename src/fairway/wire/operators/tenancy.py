@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from fairway.core.ownership.tenant_parts import PARTS_MAX
 from fairway.core.tenant import TenantState
 from fairway.wire.doc import doc
 from fairway.wire.messages import END, JobType, PoolName
@@ -64,6 +65,13 @@ class NewTenant(Struct, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0, le=4095)] | None,
         doc("Where its jobs are to be, for good; null spreads tenants evenly."),
     ] = None
+    shards: Annotated[
+        Annotated[int, Meta(ge=1, le=PARTS_MAX)],
+        doc(
+            "How many shards its jobs are spread over, for good: more than one for a tenant that is"
+            " too much for one server."
+        ),
+    ] = 1
 
 
 class TenantChange(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -108,6 +116,7 @@ class TenantView(Struct, kw_only=True):
         int | None,
         doc("The shard that it is being moved to: nothing of it starts meanwhile. Null: it stays."),
     ] = None
+    shards: Annotated[list[int], doc("All shards that it has, that one first.")]
 
 
 class Suspension(Struct, kw_only=True, forbid_unknown_fields=True):

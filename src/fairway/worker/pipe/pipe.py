@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from fairway.core.ownership.tenant_parts import MARK, whole_name
 from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED, RunLimits
 from fairway.wire.exchange import NULL, Epoch, Lease, Report
 from fairway.wire.messages import EMPTY_OBJECT
@@ -41,6 +42,11 @@ class RunLease(Lease, kw_only=True, omit_defaults=True, gc=False):
 
     checkpoint: Raw = NULL
     beside: tuple[int, int] | None = None
+
+    @property
+    def whole_tenant(self) -> str:
+        """Its tenant as people call it: a very large one has several parts, each with a name."""
+        return whole_name(self.tenant) if MARK in self.tenant else self.tenant
 
     def apart(self) -> tuple[RunLease, Parts]:
         """As it goes into the text of a frame, and what goes beside it."""

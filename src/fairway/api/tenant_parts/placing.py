@@ -1,0 +1,85 @@
+"""New jobs of a tenant in several shards: each goes to the part that judges it, or to the next.
+
+What is judged in one place goes to the first part: a unique job, one with limits by key, one whose
+payload is kept in object storage. A job with an Idempotency-Key goes where that key leads: sent
+again, by whatever server, it meets itself. The rest of a batch stays together, in the next part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from fairway.core.errors import FairwayError
+from fairway.core.tenant import Tenant
+from fairway.services.registry.tenant_parts import TenantParts
+from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey
+
+
+class JobsToPlace(NamedTuple):
+    """The jobs of a batch, with the key that all of them have together."""
+
+    jobs: Sequence[NewJob]
+    whole: WholeKey | None
+    inline_bytes_max: int
+
+
+def part_for(parts: TenantParts, tenant: Tenant, new: NewJob, inline_bytes_max: int) -> Tenant:
+    """The part that a job goes to which comes alone."""
+    in_one_place = _is_judged_in_one_place(new, inline_bytes_max)
+    place = parts.for_new(tenant, new.idempotency_key, is_judged_in_one_place=in_one_place)
+    return parts.all_of(tenant)[place]
+
+
+async def in_parts(
+    parts: TenantParts,
+    tenant: Tenant,
+    wanted: JobsToPlace,
+    submit: Callable[[Tenant, list[NewJob]], Awaitable[list[Verdict]]],
+) -> list[Verdict]:
+    """A verdict for each job, in order. What one part refuses, the others may accept: those of its
+    jobs are refused, each by itself; all of them, if no part accepts any."""
+    places = _places(parts, tenant, wanted)
+    groups = [(place, [at for at, one in enumerate(places) if one == place]) for place in {*places}]
+    all_parts = parts.all_of(tenant)
+    told = await asyncio.gather(
+        *(submit(all_parts[place], [wanted.jobs[at] for at in ats]) for place, ats in groups),
+        return_exceptions=True,
+    )
+    failed = [one for one in told if isinstance(one, BaseException)]
+    others = [one for one in failed if not isinstance(one, FairwayError)]
+    if failed and (others or len(failed) == len(told)):
+        raise (others or failed)[0]
+    verdicts: dict[int, Verdict] = {}
+    for (_, ats), found in zip(groups, told, strict=True):
+        if isinstance(found, FairwayError):
+            verdicts.update((at, found) for at in ats)
+        elif not isinstance(found, BaseException):
+            verdicts.update(zip(ats, found, strict=True))
+    return [verdicts[at] for at in range(len(places))]
+
+
+def _places(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> list[int]:
+    jobs, whole, inline_max = wanted
+    alone = [_is_judged_in_one_place(new, inline_max) for new in jobs]
+    if whole is not None:  # one row for all of them, in one place
+        place = parts.for_new(tenant, whole.key, is_judged_in_one_place=any(alone))
+        return [place] * len(jobs)
+    rest = parts.for_new(tenant, None, is_judged_in_one_place=False)
+    return [
+        rest
+        if new.idempotency_key is None and not in_first
+        else parts.for_new(tenant, new.idempotency_key, is_judged_in_one_place=in_first)
+        for new, in_first in zip(jobs, alone, strict=True)
+    ]
+
+
+def _is_judged_in_one_place(new: NewJob, inline_bytes_max: int) -> bool:
+    """A payload in object storage is kept under the id of the job, which is made for the first."""
+    return (
+        new.unique is not None
+        or new.limits is not None
+        or new.upload is not None
+        or len(new.payload) > inline_bytes_max
+    )

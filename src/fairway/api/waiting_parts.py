@@ -1,0 +1,104 @@
+"""One call that waits for jobs in several parts: each part waits for its own, the first ends it.
+
+Jobs that ended elsewhere meanwhile come with the next call, as they do with one shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.http.asgi import read_body
+from fairway.api.http.decoding import UNDECODABLE, invalid
+from fairway.api.jobs.wait_many import BODY_BYTES_MAX, job_ids
+from fairway.api.tenant_parts.replies import in_one_piece
+from fairway.core.ids import JobId, shard_of
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.wire.bulk import WaitForJobs, decode_wait
+
+Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+Each: TypeAlias = Callable[[Request, Tenant, int], Request]
+
+
+class _Told(msgspec.Struct):
+    """What a part answers: jobs go on as they came."""
+
+    jobs: list[msgspec.Raw]
+    missing: list[str]
+
+
+async def wait_for_all(
+    request: Request, platform: Platform, tenant: Tenant, answer: Answer, each: Each
+) -> Response:
+    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    try:
+        wanted = decode_wait(body)
+    except UNDECODABLE as error:
+        raise invalid(error, body) from None
+    asked = _by_part(platform, tenant, job_ids(wanted.ids))
+    if len(asked) <= 1:  # as a rule: who waits for the jobs of a batch
+        place = next(iter(asked), 0)
+        return await answer(_with_body(each(request, tenant, place), body))
+    tasks = [
+        asyncio.create_task(
+            _told(_with_body(each(request, tenant, place), _some(wanted, ids)), answer),
+            name="part of a wait",
+        )
+        for place, ids in asked.items()
+    ]
+    try:
+        return await _first_news(tasks, is_all=wanted.all)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _by_part(platform: Platform, tenant: Tenant, ids: list[JobId]) -> dict[int, list[JobId]]:
+    """Those in no part of the tenant's are the first's to miss."""
+    places = {
+        part.shard: place for place, part in enumerate(platform.directory.parts.all_of(tenant))
+    }
+    found: dict[int, list[JobId]] = {}
+    for job in ids:
+        found.setdefault(places.get(shard_of(job), 0), []).append(job)
+    return found
+
+
+async def _first_news(tasks: list[asyncio.Task[Response]], *, is_all: bool) -> Response:
+    """What is known once one part has answered; all of them where nothing is waited for."""
+    until = asyncio.ALL_COMPLETED if is_all else asyncio.FIRST_COMPLETED
+    done, _ = await asyncio.wait(tasks, return_when=until)
+    jobs: list[msgspec.Raw] = []
+    missing: list[str] = []
+    for reply in (task.result() for task in done):
+        if reply.status_code != 200:
+            return reply
+        told = msgspec.json.decode(bytes(reply.body), type=_Told)
+        jobs += told.jobs
+        missing += told.missing
+    text = msgspec.json.encode(_Told(jobs, missing))
+    return Response(text, media_type="application/json")
+
+
+async def _told(request: Request, answer: Answer) -> Response:
+    return await in_one_piece(request, await answer(request))
+
+
+def _some(wanted: WaitForJobs, ids: list[JobId]) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(wanted, ids=list(ids)))
+
+
+def _with_body(request: Request, body: bytes) -> Request:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    lines = [pair for pair in request.scope["headers"] if pair[0] != b"content-length"]
+    lines.append((b"content-length", b"%d" % len(body)))
+    return Request({**request.scope, "headers": lines}, receive)
