@@ -9,8 +9,8 @@ that is in a flow stays in it: who found it there need not look again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -370,24 +370,16 @@ async def close(connection: Connection, shard: ShardId, tenant: TenantId, flow: 
 
 
 async def forget(
-    connection: Connection,
-    shard: ShardId,
-    since: datetime,
-    limit: int,
-    moving: Collection[TenantId] = (),
+    connection: Connection, shard: ShardId, since: datetime, limit: int, moving: Iterable[int] = ()
 ) -> int:
-    """Remove flows that are older; who still waits for one of them never starts.
-
-    Each tenant's apart: whose lock is not free soon is left for the next time, and who moves.
-    """
+    """Remove flows that are older; who still waits for one of them never starts. Each tenant's
+    apart: whose lock is not free soon is left for the next time, and who moves."""
     asked = {"shard": shard, "since": since, "limit": limit, "moving": list(moving)}
     old = await fetch(connection, _SQL["old_flows"], **asked)
     gone = 0
     for tenant, some in groupby(sorted(old, key=_tenant), key=_tenant):
-        try:
+        with suppress(FlowsBusy):
             gone += await _forget(connection, shard, tenant, list(some))
-        except FlowsBusy:
-            continue
     return gone
 
 

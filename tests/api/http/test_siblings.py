@@ -20,7 +20,7 @@ from fairway.cli.processes.listening import Listeners, listen_at
 from fairway.cli.processes.sibling_files import SiblingChannels
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.ids import TenantId
-from fairway.core.ownership.connection_moves import PASSED_ON_MIN, Load
+from fairway.core.ownership.connection_moves import PASSED_ON_MIN, ProcessLoad
 from fairway.core.server_processes import ProcessGroup, SiblingFiles
 from fairway.runtime.telemetry import Metrics
 
@@ -140,10 +140,10 @@ async def until_it_is_full() -> None:
             writer.close()
         await until(lambda: len(second.gate.book) == 0, 10, "they have gone")
         assert second.gate.siblings is not None
-        second.gate.siblings.tell(Load(0, 1000))
+        second.gate.siblings.tell(ProcessLoad(0, 1000))
         assert await asked(*client) == 1, "who is behind is handed nothing, either"
         await second.gate.run_once(0)
-        second.gate.siblings.tell(Load(0, 0))
+        second.gate.siblings.tell(ProcessLoad(0, 0))
         await asked(*client)
         assert await asked(*client) == 2
         client[1].close()

@@ -15,26 +15,26 @@ from fairway.core.ownership.connection_moves import (
     REST_SECONDS_MAX,
     SPARE_PER_MILLE,
     ConnectionMoves,
-    Load,
+    ProcessLoad,
     may_have_more,
     rest_seconds,
 )
 
 PER_MILLE = st.integers(0, 1500)
-LOADS = st.builds(Load, PER_MILLE, PER_MILLE)
+LOADS = st.builds(ProcessLoad, PER_MILLE, PER_MILLE)
 
 
 @tried()
 @given(LOADS, LOADS)
-def test_nobody_is_handed_more_who_is_full_or_behind(there: Load, here: Load) -> None:
+def test_nobody_is_handed_more_who_is_full_or_behind(there: ProcessLoad, here: ProcessLoad) -> None:
     if may_have_more(there, here):
         assert there.full_per_mille < max(FULL_PER_MILLE, here.full_per_mille)
         is_far_busier = there.busy_per_mille >= here.busy_per_mille + SPARE_PER_MILLE
         assert not (there.busy_per_mille >= BUSY_PER_MILLE and is_far_busier)
-        assert may_have_more(Load(0, 0), here), "with less it may have more, too"
+        assert may_have_more(ProcessLoad(0, 0), here), "with less it may have more, too"
     else:
         assert there.full_per_mille >= FULL_PER_MILLE or there.busy_per_mille >= BUSY_PER_MILLE
-        assert not may_have_more(Load(*(one + 1 for one in there)), here)
+        assert not may_have_more(ProcessLoad(*(one + 1 for one in there)), here)
 
 
 TENANTS = st.integers(1, 3).map(TenantId)

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.postgres import connected
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
     Hand,
@@ -28,6 +29,8 @@ from fairway.core.tenant import Tenant
 from fairway.services.failure.failure_policy import tally_of
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
+
+HOLD = "SELECT FROM jobs WHERE id::text = ANY($1) FOR UPDATE"
 
 
 async def test_a_success_is_acknowledged_when_it_is_on_disk(
@@ -229,3 +232,28 @@ async def test_an_end_that_cannot_be_packed_holds_up_no_other(
     assert sorted(session.recorded) == [1, 2]
     for lease in leases:
         assert await stored(platform, lease.job.id) == (State.DEAD, lease.epoch)
+
+
+async def test_rows_that_somebody_holds_hold_up_no_other(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    """As many as there are lanes, each in a group of its own; written once they are free."""
+    jobs = await submit(platform, tenant, *[new()] * 4)
+    hand = Hand(platform, short=4)
+    leases = sorted(await hand.take(4), key=lambda lease: lease.job.id)
+    ends = [hand.done(lease) for lease in leases]
+    async with connected(database_url) as connection, connection.transaction():
+        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await connection.execute(HOLD, jobs[:2])
+        for end in ends[:2]:
+            await hand.say(reports=[end])
+            await asyncio.sleep(0.05)  # into a group of its own
+        free = {end.number for end in ends[2:]}
+        assert await hand.report(*ends[2:], seconds=20) == (free, set())
+        ended = [(await stored(platform, job))[0] is State.SUCCEEDED for job in jobs]
+        assert ended == [False, False, True, True]
+
+    async def are_written() -> bool:
+        return {(await stored(platform, job))[0] for job in jobs} == {State.SUCCEEDED}
+
+    await until(are_written, 20)

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from fairway.core.ids import ShardId, Term
 from fairway.services.recording import row_writer
-from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter
+from fairway.services.recording.row_writer import (
+    OnLock,
+    Part,
+    RowRefused,
+    RowsLocked,
+    RowsWritten,
+    RowWriter,
+)
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
 from fairway.store.connections.shard_terms import ShardsLost
@@ -191,6 +198,35 @@ async def test_a_row_that_somebody_holds_stops_its_own_shard_alone(
     written = [part.of(shards)[0] for part in parts if isinstance(part, RowsWritten)]
     assert written == [0, 2, 3, 1], "and it comes as soon as its row is free"
     assert asked == [{0, 1, 2, 3}, {0}, {1}, {2}, {3}, {1}, {1}, {1}]
+
+
+async def test_a_held_row_is_left_to_another_writer_which_halves_until_it_stands_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    held, tries = 13, list[int]()
+
+    async def insert(
+        connection: Connection, terms: Mapping[ShardId, Term], rows: Sequence[int]
+    ) -> set[str]:
+        if held in rows and tries.count(1) < 3:
+            tries.append(len(rows))
+            raise asyncpg.LockNotAvailableError("lock timeout")
+        return {str(row) for row in rows}
+
+    shards = [ShardId(row % 2) for row in range(40)]
+    writer = RowWriter(database, {ShardId(shard): Term(7) for shard in range(2)})
+    first = writer.write_beside(insert, shards, list(range(40)), OnLock.LEAVE)
+    left = [part async for part in first]
+    places = [list(part.places) for part in left if not isinstance(part, RowRefused)]
+    assert places == [[*range(0, 40, 2)], [*range(1, 40, 2)]]
+    assert [type(part) for part in left] == [RowsWritten, RowsLocked]
+    odd = [*range(1, 40, 2)]
+    beside = writer.write_beside(insert, [ShardId(1)] * 20, odd, OnLock.HALVE)
+    written = [part.of(odd) async for part in beside if isinstance(part, RowsWritten)]
+    assert sorted(row for some in written for row in some) == odd
+    assert written[-1] == [held], "those that came with it did not wait for it"
+    assert tries == [40, 20, 20, 10, 5, 3, 1, 1, 1] or tries == [40, 20, 20, 10, 5, 2, 1, 1, 1]
 
 
 async def test_rows_that_are_not_where_their_ids_say_go_by_shard(database: Database) -> None:

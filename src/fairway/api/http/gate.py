@@ -14,7 +14,7 @@ from fairway.api.http.thread_busy import ThreadBusy
 from fairway.core.backpressure.connections import AHEAD_MAX, ConnectionBook, ConnectionLimits
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
-from fairway.core.ownership.connection_moves import Load
+from fairway.core.ownership.connection_moves import ProcessLoad
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 
@@ -194,7 +194,7 @@ class ConnectionGate:
     def _tell_siblings(self) -> None:
         if self.siblings is not None:
             full = len(self.book) * 1000 // self._connections_max
-            self.siblings.tell(Load(full, self._busy.per_mille))
+            self.siblings.tell(ProcessLoad(full, self._busy.per_mille))
 
     def _cut_unread(self, now: float) -> None:
         """Nobody reads what these are told: it would stay in memory for as long as they like."""

@@ -24,7 +24,7 @@ from mmap import mmap
 from typing import Any, NamedTuple
 
 from fairway.core.ids import TenantId
-from fairway.core.ownership.connection_moves import Load, may_have_more
+from fairway.core.ownership.connection_moves import ProcessLoad, may_have_more
 from fairway.core.server_processes import SAYING_BYTES, ProcessGroup
 
 _FACTS = struct.Struct("<qIHB")  # tenant, moves, from which process, whether it comes back
@@ -61,7 +61,7 @@ class Siblings:
         self.number = group.number
         self._taken = socket.socket(fileno=files.taken_fd)
         self._handed = [socket.socket(fileno=one) for one in files.handed_fds]
-        self._load = Load(0, 0)
+        self._load = ProcessLoad(0, 0)
         self._pids = mmap(files.pids_fd, len(group.urls) * SAYING_BYTES)
 
     def begin(self, take: Callable[[socket.socket, Handed], None]) -> None:
@@ -69,7 +69,7 @@ class Siblings:
         asyncio.get_running_loop().add_reader(self._taken, self._take, take)
         self._say(os.getpid())
 
-    def tell(self, load: Load) -> None:
+    def tell(self, load: ProcessLoad) -> None:
         """How much we have to do, from now on."""
         self._load = load
         at = (self.number - 1) * SAYING_BYTES + _LOAD_AT
@@ -111,7 +111,7 @@ class Siblings:
     def _takes(self, number: int, *, is_back: bool) -> bool:
         """Whether it said that it takes connections, has room or had this one before, and lives."""
         pid, full, busy = _SAYING.unpack_from(self._pids, (number - 1) * SAYING_BYTES)
-        if not pid or not (is_back or may_have_more(Load(full, busy), self._load)):
+        if not pid or not (is_back or may_have_more(ProcessLoad(full, busy), self._load)):
             return False
         try:
             os.kill(pid, 0)

@@ -22,14 +22,14 @@ BUSY_PER_MILLE = 850  # of a core
 SPARE_PER_MILLE = 200  # of a core: so much less to do has one who goes on reading for another
 
 
-class Load(NamedTuple):
+class ProcessLoad(NamedTuple):
     """How much of what a process may have it has, as it said last."""
 
     full_per_mille: int  # of its connections
     busy_per_mille: int  # of a core
 
 
-def may_have_more(there: Load, here: Load) -> bool:
+def may_have_more(there: ProcessLoad, here: ProcessLoad) -> bool:
     """Whether a process should be handed a connection by this one."""
     if there.full_per_mille >= max(FULL_PER_MILLE, here.full_per_mille):
         return False

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import chain, compress
+from itertools import compress
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import PoolId, ShardId
+from fairway.core.ids import PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -26,15 +26,30 @@ from fairway.services.group_commit import GroupCommit, Lingering, ShardCommits, 
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
+from fairway.services.recording.end_writer import EndPorts, EndWriter
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
 from fairway.services.recording.flow_lines import FlowLine, FlowLines, Member
-from fairway.services.recording.outcome_rows import row_for, settlement_of, shards_of, statement_for
+from fairway.services.recording.outcome_rows import (
+    numbers_by_session,
+    result_bytes,
+    row_for,
+    settlement_of,
+    shard_of_end,
+    shards_of,
+    statement_for,
+)
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
-from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter, turns_of
-from fairway.services.sessions.sessions import End, Lease, Session
+from fairway.services.recording.row_writer import (
+    OnLock,
+    RowsWritten,
+    RowWriter,
+    items_at,
+    turns_of,
+)
+from fairway.services.sessions.sessions import End, Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 from fairway.store.connections.database import Database
@@ -42,12 +57,12 @@ from fairway.store.connections.database import Database
 log = logger("recorder")
 
 Row = TypeVar("Row", bound=EndRow)
-Answer = TypeVar("Answer")
 
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
 SUCCESS_WRITES_MAX = 2
 SETTLEMENT_WRITES_MAX = 3
 PARENT_WRITES_MAX = 2
+LOCKED_WRITES_MAX = 1  # each waits for a lock, with a connection that the lanes lack
 FLOW_WRITES_MAX = 2  # for all shards and tenants: the connections are the lanes' first
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
 
@@ -94,7 +109,7 @@ class Recorder:
         self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
         self._join_commits(bounds.linger)
-        self._join_asides(bounds.waiting_bytes_max)
+        self._join_asides(database, bounds.waiting_bytes_max)
 
     def _join_commits(self, linger: Lingering) -> None:
         """Lanes for all shards, or for each: ends are fenced by their epochs and need no order."""
@@ -128,12 +143,12 @@ class Recorder:
                 linger_seconds=0.002,
             )
 
-        self._parents = ShardCommits(parents, _shard_of_end, self._together)
-        self._large_parents = ShardCommits(parents, _shard_of_end, self._together)
-        self._successes = ShardCommits(successes, _shard_of_end, self._together)
-        self._settlements = ShardCommits(settlements, _shard_of_end, self._together)
+        self._parents = ShardCommits(parents, shard_of_end, self._together)
+        self._large_parents = ShardCommits(parents, shard_of_end, self._together)
+        self._successes = ShardCommits(successes, shard_of_end, self._together)
+        self._settlements = ShardCommits(settlements, shard_of_end, self._together)
 
-    def _join_asides(self, bytes_max: int) -> None:
+    def _join_asides(self, database: Database, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
         self.refused_ends = RefusedEnds(
             self._writer,
@@ -147,6 +162,11 @@ class Recorder:
                 on_dropped=self._forget,
             ),
         )
+        locked = RowWriter(
+            database, self._dispatcher.terms(), turns_of(database, LOCKED_WRITES_MAX)
+        )
+        end_ports = EndPorts(self._dispatcher.homes(), self._finish_uncounted, self._forget)
+        self._ends = EndWriter(self._flow_ends, locked, self.refused_ends, end_ports)
         ports = ResultPorts(
             keep=self._ports.keep_result,
             on_untaken=self._dispatcher.reported,
@@ -189,14 +209,14 @@ class Recorder:
         """Results too large for a row are kept elsewhere first; the others need not wait."""
         small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
         if small:
-            self._add_successes(small, _result_bytes(small))
+            self._add_successes(small, result_bytes(small))
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
 
     def _result_kept(self, end: End) -> None:
         self._dispatcher.result_kept(end.lease)
-        self._add_successes([end], _result_bytes([end]))
+        self._add_successes([end], result_bytes([end]))
 
     def _give_up_result(self, end: End, outcome: Outcome) -> None:
         failed = self._dispatcher.result_not_kept(end.lease, end.number, outcome)
@@ -206,6 +226,7 @@ class Recorder:
         """Wait for ends that are on their way to their rows."""
         lanes = (self._successes, self._settlements, self._parents, self._large_parents)
         await asyncio.gather(*(lane.drain() for lane in lanes))
+        await self._ends.drain()  # whose rows somebody holds
         await self._flow_lines.drain()  # of what the lanes left to them
 
     async def drain(self) -> None:
@@ -225,12 +246,12 @@ class Recorder:
         try:
             await self._write(outcomes.record_successes, ends, rows)
         finally:
-            self.bytes_waiting -= _result_bytes(ends)
+            self.bytes_waiting -= result_bytes(ends)
 
     async def _flush_parents(self, ends: list[End]) -> None:
         try:
             with self._parent_ends.writing(ends) as rows:
-                await self._write(outcomes.record_parents, ends, rows)
+                await self._write(outcomes.record_parents, ends, rows, OnLock.WAIT)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
@@ -246,15 +267,20 @@ class Recorder:
         await self._write(outcomes.settle, packed, rows)
 
     async def _write(
-        self, statement: EndStatement[Row], ends: list[End], rows: Sequence[Row]
+        self,
+        statement: EndStatement[Row],
+        ends: list[End],
+        rows: Sequence[Row],
+        on_lock: OnLock = OnLock.LEAVE,
     ) -> None:
         def finish(part: RowsWritten[LeftOut]) -> None:
             self._finish_uncounted(part.of(ends), part.of(rows), part.answer)
 
         write = self._flow_ends.uncounted(statement)
         shards, apart = shards_of(ends, self._dispatcher.homes())
-        parts = self._writer.write(write, shards, rows, apart=apart)
-        await self._follow(parts, ends, finish)
+        parts = self._writer.write_beside(write, shards, rows, on_lock, apart)
+        for locked in await self._ends.follow(parts, ends, finish):
+            await self._ends.write_later(statement, items_at(ends, locked), items_at(rows, locked))
 
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""
@@ -278,39 +304,13 @@ class Recorder:
         shards = [line.shard] * len(rows)
         parts = self._flow_writer.write(write, shards, rows, line.term)
         try:
-            await self._follow(parts, ends, finish)
+            await self._ends.follow(parts, ends, finish)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
-    async def _follow(
-        self,
-        parts: AsyncIterator[Part[Answer]],
-        ends: list[End],
-        finish: Callable[[RowsWritten[Answer]], None],
-    ) -> None:
-        """What is refused is set aside, and what is in no part is forgotten."""
-        decided: list[Sequence[int]] = []
-        async for part in parts:
-            if isinstance(part, RowRefused):
-                decided.append([part.number])
-                first = ends[part.number]
-                await self.refused_ends.until_room(first, part.error)
-                self.refused_ends.take(first, part.error)
-                continue
-            decided.append(part.places)
-            self.refused_ends.taken(ends[part.places[0]])
-            try:
-                finish(part)
-            except Exception as error:  # these are on disk; the rest is still to be written
-                jobs = len(part.places)
-                log.error("after ends were written", jobs=jobs, error=repr(error))
-        if sum(map(len, decided)) < len(ends):
-            known = set(chain(*decided))
-            self._forget([end for index, end in enumerate(ends) if index not in known])
-
     def _forget(self, ends: Sequence[End]) -> None:
         """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
-        for session, numbers in _numbers_by_session(ends).items():
+        for session, numbers in numbers_by_session(ends).items():
             session.no_longer_recording(numbers)
             if numbers and self._dispatcher.has(session):
                 session.doubt()
@@ -335,7 +335,7 @@ class Recorder:
         if refused:
             written = [end for end in ends if end.lease.job.id not in refused]
             self._refuse([end for end in ends if end.lease.job.id in refused])
-        for session, heard in _numbers_by_session(written).items():
+        for session, heard in numbers_by_session(written).items():
             if heard:
                 session.no_longer_recording(heard)
                 session.acknowledge(heard)
@@ -371,7 +371,7 @@ class Recorder:
         self._watchers.notify([end.lease.job.id])
 
     def _refuse(self, ends: Sequence[End]) -> None:
-        for session, numbers in _numbers_by_session(ends).items():
+        for session, numbers in numbers_by_session(ends).items():
             session.no_longer_recording(numbers)
             session.refuse(numbers)
             session.answer_soon(ACK_PAUSE_SECONDS)
@@ -388,23 +388,3 @@ class Recorder:
             tally.update(zip([one.lease.job.pool for one in ends], labels, strict=True))
         for (pool, outcome), count in tally.items():
             self._metrics.recorded.labels(pools[pool].name, outcome).inc(count)
-
-
-def _shard_of_end(end: End) -> ShardId:
-    return end.lease.shard
-
-
-def _result_bytes(ends: Sequence[End]) -> int:
-    return sum([len(end.result or b"") for end in ends])
-
-
-def _numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
-    """In which reports of whom these ends came."""
-    sessions = {end.lease.session for end in ends}
-    if len(sessions) == 1:  # as mostly, and worth its line
-        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
-    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
-    for end in ends:
-        if end.number is not None:
-            numbers[end.lease.session].append(end.number)
-    return numbers

@@ -3,7 +3,8 @@
 A batch that the store refuses for its rows is halved until the bad ones stand alone, so a bad row
 costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
 a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later; but
-where somebody holds a row for long, shard by shard, so that one waits for it and not all. When a
+where somebody holds a row for long, shard by shard, so that one waits for it and not all; and then,
+as the caller likes, not at all here (`OnLock`). When a
 shard has another owner its rows are dropped: their worker reports to that one; rows of the other
 shards in the batch are written. So it is when the shard came back meanwhile: under a new term, what
 was taken under an old one proves nothing. Whose flows somebody else counts in comes again soon;
@@ -16,6 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from enum import Enum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
@@ -63,6 +65,20 @@ class RowRefused(NamedTuple):
 
     number: int
     error: Exception
+
+
+class RowsLocked(NamedTuple):
+    """Some rows of one shard, by their places: somebody holds one of them."""
+
+    places: Sequence[int]
+
+
+class OnLock(Enum):
+    """What becomes of rows of a shard of which somebody holds one for long."""
+
+    WAIT = "wait"  # all of them are tried again, until it is free
+    LEAVE = "leave"  # told, and left to whoever asked: the next need not wait behind them
+    HALVE = "halve"  # until the held one stands alone, and waits
 
 
 Part: TypeAlias = RowsWritten[Answer] | RowRefused
@@ -121,6 +137,33 @@ class RowWriter:
         not where their ids say: a statement takes those of one shard alone.
         """
         batch = _Batch(shards, self._terms, term, apart)
+        async for part in self._write(statement, batch, rows, OnLock.WAIT, patient=patient):
+            yield part
+
+    async def write_beside(
+        self,
+        statement: Write[Row, Answer],
+        shards: Sequence[ShardId],
+        rows: Sequence[Row],
+        on_lock: OnLock,
+        apart: Collection[int] = (),
+    ) -> AsyncIterator[Part[Answer] | RowsLocked]:
+        """As `write`; and what becomes of those of which somebody holds one, the caller says."""
+        batch = _Batch(shards, self._terms, None, apart)
+        async for part in self._write(statement, batch, rows, on_lock, patient=False):
+            yield part
+        for places in batch.left:
+            yield RowsLocked(places)
+
+    async def _write(
+        self,
+        statement: Write[Row, Answer],
+        batch: _Batch,
+        rows: Sequence[Row],
+        on_lock: OnLock,
+        *,
+        patient: bool,
+    ) -> AsyncIterator[Part[Answer]]:
         tries, rounds = 0, 0
         while batch.is_left():
             if not batch.parts:
@@ -134,16 +177,11 @@ class RowWriter:
             except ShardsLost as lost:
                 batch.lose(lost.shards)
             except Exception as error:
-                if isinstance(error, FlowsBusy) or not is_about_rows(error):
-                    tries = await self._wait(error, tries, batch)
+                if is_locked(error) and batch.part_locked(on_lock):
                     continue
-                batch.parts.popleft()
-                log.error("store refused rows", rows=len(places), error=repr(error))
-                if len(places) > 1:
-                    batch.halve(places)
-                elif patient and self._refusals.may_pass(statement, error, rounds):
-                    batch.again.append(places)
-                else:
+                if isinstance(error, FlowsBusy) or not is_about_rows(error):
+                    tries = await self._wait(error, tries)
+                elif not self._is_to_be_tried(statement, batch, error, rounds if patient else None):
                     yield RowRefused(places[0], error)
             else:
                 batch.parts.popleft()
@@ -152,6 +190,21 @@ class RowWriter:
                 # Under another's term nothing is written, which says nothing of a row.
                 if places := batch.still_ours(places):
                     yield RowsWritten(places, answer)
+
+    def _is_to_be_tried(
+        self, statement: object, batch: _Batch, error: Exception, rounds: int | None
+    ) -> bool:
+        """The first part was refused: in halves; or alone once more, with patience for so many
+        rounds by now. Else it is the one row that the store will not take."""
+        places = batch.parts.popleft()
+        log.error("store refused rows", rows=len(places), error=repr(error))
+        if len(places) > 1:
+            batch.halve(places)
+            return True
+        if rounds is None or not self._refusals.may_pass(statement, error, rounds):
+            return False
+        batch.again.append(places)
+        return True
 
     async def _in_turn(
         self, statement: Write[Row, Answer], batch: _Batch, rows: Sequence[Row]
@@ -163,10 +216,8 @@ class RowWriter:
             async with self._database.hot(at=shard) as connection:
                 return await statement(connection, batch.guards, rows)
 
-    async def _wait(self, error: Exception, tries: int, batch: _Batch) -> int:
+    async def _wait(self, error: Exception, tries: int) -> int:
         """Until it is worth another try; answers how many there were in a row."""
-        if is_locked(error) and batch.part_by_shard():
-            return tries
         if isinstance(error, FlowsBusy):
             await pause(backoff_seconds(BUSY_SECONDS, tries, BUSY_SECONDS_MAX))
             return tries + 1
@@ -196,6 +247,7 @@ class _Batch:
         }
         self.parts = deque[Sequence[int]]([range(len(shards))] if shards else ())
         self.again = deque[Sequence[int]]()
+        self.left = list[Sequence[int]]()  # to whoever asked: somebody holds a row of each
         self._is_by_shard = False  # each part has shards of its own
         if len(self.terms) < len(named):
             self._drop()
@@ -222,19 +274,32 @@ class _Batch:
             return self.terms
         return {shard: self.terms[shard] for shard in self._shards_in(self.parts[0])}
 
-    def part_by_shard(self) -> bool:
+    def part_locked(self, then: OnLock) -> bool:
         """Somebody holds a row of the first part for long: only its own shard is to wait for that.
 
-        Answers whether there is more to be tried at once; a shard that waits goes last.
+        Answers whether what is there now can be tried at once; else it waits, and goes last.
         """
         places = self.parts.popleft()
+        if self._part_by_shard(places):
+            return True
+        if then is OnLock.LEAVE:
+            self.left.append(places)
+            return True
+        if then is OnLock.HALVE and len(places) > 1:
+            self.halve(places)
+            return True
+        self.parts.append(places)
+        return False
+
+    def _part_by_shard(self, places: Sequence[int]) -> bool:
         by_shard: dict[ShardId, list[int]] = {}
         for place in places:
             by_shard.setdefault(self._shards[place], []).append(place)
-        is_new = len(by_shard) > 1
-        self.parts += by_shard.values() if is_new else [places]
-        self._is_by_shard |= is_new
-        return is_new
+        if len(by_shard) == 1:
+            return False
+        self.parts += by_shard.values()
+        self._is_by_shard = True
+        return True
 
     def _set_apart(self, apart: set[int]) -> None:
         groups: dict[ShardId | None, list[int]] = {}

@@ -42,7 +42,7 @@ IN_PARTS = {
     "schedules": "",
     "schedule_runs": '["", "-infinity"]',
     "webhooks": LOWEST_JOB_ID,
-    "webhook_deliveries": f'["{LOWEST_JOB_ID}", {-(2**63)}]',
+    "webhook_deliveries": f'["{LOWEST_JOB_ID}", -9223372036854775808]',
     "bulk_actions": LOWEST_JOB_ID,
     "held_jobs": LOWEST_JOB_ID,
     "flows": LOWEST_JOB_ID,
@@ -320,16 +320,16 @@ async def _move_rest(connection: Connection, look: MoveLook, term: Term, limit: 
         await _count(connection, look, part.moved)
         if part.found >= limit and table != OUTBOX:
             return False
-    row = await fetch_row(connection, _SQL["move_small"], **asked)
-    await _count(connection, look, row["moved"])
+    await _count(connection, look, await fetch_value(connection, _SQL["move_small"], **asked))
     return True
 
 
 async def _move_part(
     connection: Connection, table: str, after: str, limit: int, way: dict[str, Any]
 ) -> Part:
-    row = await fetch_row(connection, _PARTS[table], **way, after=after, limit=limit)
-    return Part(*row)
+    asked = {**way, "after": after, "limit": limit}
+    (part,) = await fetch_as(Part, connection, _PARTS[table], **asked)
+    return part
 
 
 async def _hold(connection: Connection, look: MoveLook, term: Term) -> bool:
