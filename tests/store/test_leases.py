@@ -14,7 +14,7 @@ from fairway.store import leases
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import Heartbeat, beat, leave
 from fairway.store.leases import (
-    Asked,
+    NamedJob,
     Origin,
     SessionRow,
     forget_sessions,
@@ -90,11 +90,11 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
     waiting, running, foreign = [await add_job(connection) for _ in range(3)]
     lease = await start(connection, running, term)
     asked = [
-        Asked(SHARD, waiting.tenant, waiting.id),
-        Asked(SHARD, running.tenant, running.id),
-        Asked(SHARD, TenantId(2), foreign.id),
-        Asked(SHARD, TenantId(1), new_job().id),
-        Asked(ShardId(SHARD + 1), waiting.tenant, foreign.id),
+        NamedJob(SHARD, waiting.tenant, waiting.id),
+        NamedJob(SHARD, running.tenant, running.id),
+        NamedJob(SHARD, TenantId(2), foreign.id),
+        NamedJob(SHARD, TenantId(1), new_job().id),
+        NamedJob(ShardId(SHARD + 1), waiting.tenant, foreign.id),
     ]
     held = await read_held(connection, asked)
     assert held.keys() == {waiting.id, running.id}

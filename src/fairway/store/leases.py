@@ -36,7 +36,7 @@ class LeaseRow(NamedTuple):
     started_at: datetime | None = None  # when it was granted; now unless told otherwise
 
 
-class Asked(NamedTuple):
+class NamedJob(NamedTuple):
     """A job that a worker names, and where its row is."""
 
     shard: ShardId
@@ -105,7 +105,7 @@ async def read_running(
 
 async def read_held(
     connection: Connection,
-    wanted: Sequence[Asked],
+    wanted: Sequence[NamedJob],
     *,
     with_payloads: bool = False,
 ) -> dict[str, HeldJob]:

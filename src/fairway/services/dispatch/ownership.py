@@ -36,7 +36,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
 from fairway.services.dispatch.rate_hand_over import RateHandOver
-from fairway.services.dispatch.shards_read import Look, ShardsRead
+from fairway.services.dispatch.shards_read import AllShards, ShardsRead
 from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
@@ -288,7 +288,7 @@ class Ownership:
         self,
         connection: Connection,
         servers: list[Server],
-        read: Look,
+        read: AllShards,
         asked_us: int,
     ) -> tuple[set[ShardId], list[ShardId]]:
         """Take our part of what is free; answers what is still to be got, and what to hand over."""

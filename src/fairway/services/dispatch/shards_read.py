@@ -17,7 +17,7 @@ from fairway.store.connections.database import Connection
 from fairway.store.leadership import ShardRow
 
 
-class Look(NamedTuple):
+class AllShards(NamedTuple):
     rows: list[ShardRow]
     unrenewed: dict[ShardId, datetime]  # of owners that died while the database's clock was ahead
 
@@ -29,7 +29,7 @@ class ShardsRead:
         self._last_read: dict[ShardId, ShardRow] = {}
         self.overlong_terms = OverlongTerms()
 
-    async def read(self, connection: Connection) -> Look:
+    async def read(self, connection: Connection) -> AllShards:
         asked_us = self._clock.now_us()
         rows = await store.read_shards(connection, OVERLONG_TERMS * self._term_seconds)
         far = {row.shard: row.overlong_until for row in rows if row.overlong_until is not None}
@@ -38,4 +38,4 @@ class ShardsRead:
         self._last_read |= {row.shard: row for row in rows}
         if len(rows) < len(self._last_read):
             rows = [*self._last_read.values()]
-        return Look(rows, unrenewed)
+        return AllShards(rows, unrenewed)

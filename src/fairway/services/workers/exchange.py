@@ -326,7 +326,9 @@ class Exchange:
             else:
                 asked.append(report)
         tenant_of = self._directory.id_of
-        wanted = [leases.Asked(self._shard(one), tenant_of(one.tenant), one.job) for one in asked]
+        wanted = [
+            leases.NamedJob(self._shard(one), tenant_of(one.tenant), one.job) for one in asked
+        ]
         rows = await self._lease_reconciler.rows(session, wanted)
         for report in asked:
             in_doubt |= self._answer_report(session, report, rows.get(report.job))

@@ -25,7 +25,7 @@ from fairway.services.sessions.sessions import Holding, Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
 from fairway.store.connections.database import Connection
-from fairway.store.leases import Asked
+from fairway.store.leases import NamedJob
 
 log = logger("reconciler")
 
@@ -74,7 +74,7 @@ class LeaseReconciler:
                 if lease is not None:
                     self._dispatcher.reported(lease)
 
-    async def rows(self, session: Session, wanted: Sequence[Asked]) -> dict[str, store.HeldJob]:
+    async def rows(self, session: Session, wanted: Sequence[NamedJob]) -> dict[str, store.HeldJob]:
         """What the store knows of these, read in slices."""
         found: dict[str, store.HeldJob] = {}
         for part in self._parts(wanted, READ_SLICE, lambda one: one.shard):
@@ -121,7 +121,8 @@ class LeaseReconciler:
         """Put into force what stands; the worker is told of the rest."""
         homes = self._dispatcher.homes()
         asked = [
-            (Asked(homes.of_job(one.tenant, one.job), one.tenant, one.job), one) for one in holdings
+            (NamedJob(homes.of_job(one.tenant, one.job), one.tenant, one.job), one)
+            for one in holdings
         ]
         for part in self._parts(asked, READ_SLICE, lambda pair: pair[0].shard):
             wanted = [where for where, _ in part]
@@ -160,7 +161,7 @@ class LeaseReconciler:
             else:
                 session.send_again(lease)
         for part in self._parts(bare, PAYLOAD_SLICE, lambda lease: lease.shard):
-            wanted = [Asked(one.shard, one.job.tenant, one.job.id) for one in part]
+            wanted = [NamedJob(one.shard, one.job.tenant, one.job.id) for one in part]
             async with self._turn_of(session, wanted[0].shard) as connection:
                 rows = await store.read_held(connection, wanted, with_payloads=True)
             for lease in part:
