@@ -54,7 +54,6 @@ def test_a_fence_holds_no_renewal_up() -> None:
         "read_shards",
         "list_shards",
         "count_open",
-        "overlong_terms",
         "unowned_shards",
         "terms_in_force",
         "list_servers",

@@ -371,9 +371,9 @@ async def test_thousands_of_holdings_are_read_in_slices_and_known_ones_not_at_al
         known = [holding(lease) for lease in await hand.take(300)]
         sizes, read = [], lease_store.read_held
 
-        async def counted(connection: Any, shard: int, wanted: Any, **more: Any) -> Any:
+        async def counted(connection: Any, wanted: Any, **more: Any) -> Any:
             sizes.append(len(wanted))
-            return await read(connection, ShardId(shard), wanted, **more)
+            return await read(connection, wanted, **more)
 
         monkeypatch.setattr(lease_store, "read_held", counted)
         news = await hand.say(hello=True, running=known)

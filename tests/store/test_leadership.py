@@ -21,7 +21,6 @@ from fairway.store.leadership import (
     database_now,
     forget_servers,
     leave,
-    overlong_terms,
     read_owners,
     read_rates,
     read_shards,
@@ -219,19 +218,24 @@ async def test_the_clock_is_the_databases(shards: Connection) -> None:
     assert abs((now - datetime.now(UTC)).total_seconds()) < 5
 
 
+async def overlong(connection: Connection) -> dict[ShardId, datetime]:
+    rows = await read_shards(connection, 6)
+    return {row.shard: row.overlong_until for row in rows if row.overlong_until is not None}
+
+
 async def test_a_term_that_ends_too_far_ahead_is_taken_only_as_it_was_seen(
     shards: Connection,
 ) -> None:
     held = await claim_shards(shards, "a", "", 3)
-    assert await overlong_terms(shards, 6) == {}
+    assert await overlong(shards) == {}
     await shards.execute("UPDATE shards SET expires_at = now() + interval '5 hours'")
-    seen = await overlong_terms(shards, 6)
+    seen = await overlong(shards)
     assert seen.keys() == {0, 1}
     assert await claim_shards(shards, "b", "", 3) == {}
     await renew_shards(shards, {ShardId(1): held[ShardId(1)]}, 3)
     assert await claim_shards(shards, "a", "", 3, unrenewed=seen, wanted=[1]) == {}
     assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[ShardId(0)] + 1}
-    assert await overlong_terms(shards, 6) == {}
+    assert await overlong(shards) == {}
 
 
 async def test_a_claim_beside_a_renewal_finds_the_owner_alive(
@@ -239,7 +243,7 @@ async def test_a_claim_beside_a_renewal_finds_the_owner_alive(
 ) -> None:
     held = await claim_shards(shards, "a", "", 3)
     await shards.execute("UPDATE shards SET expires_at = now() + interval '5 hours'")
-    seen = await overlong_terms(shards, 6)
+    seen = await overlong(shards)
     async with shards.transaction():
         await renew_shards(shards, held, 3)
         assert await claim_shards(other_connection, "b", "", 3, unrenewed=seen) == {}

@@ -14,6 +14,7 @@ from fairway.store import leases
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import Heartbeat, beat, leave
 from fairway.store.leases import (
+    NamedJob,
     Origin,
     SessionRow,
     forget_sessions,
@@ -89,17 +90,18 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
     waiting, running, foreign = [await add_job(connection) for _ in range(3)]
     lease = await start(connection, running, term)
     asked = [
-        (waiting.tenant, waiting.id),
-        (running.tenant, running.id),
-        (TenantId(2), foreign.id),
-        (TenantId(1), new_job().id),
+        NamedJob(SHARD, waiting.tenant, waiting.id),
+        NamedJob(SHARD, running.tenant, running.id),
+        NamedJob(SHARD, TenantId(2), foreign.id),
+        NamedJob(SHARD, TenantId(1), new_job().id),
+        NamedJob(ShardId(SHARD + 1), waiting.tenant, foreign.id),
     ]
-    held = await read_held(connection, SHARD, asked)
+    held = await read_held(connection, asked)
     assert held.keys() == {waiting.id, running.id}
     assert held[waiting.id].stored == (State.QUEUED, 0, None)
     assert held[running.id].stored == (State.RUNNING, lease.epoch, lease.token)
     assert held[waiting.id].job == replace(waiting, payload=NO_PAYLOAD)
-    whole = await read_held(connection, SHARD, asked, with_payloads=True)
+    whole = await read_held(connection, asked, with_payloads=True)
     assert whole[waiting.id].job == waiting
 
 

@@ -185,6 +185,11 @@ class Passing:
         if isinstance(told, Unanswered):
             self._submissions.admit(tenant, count, self._servers())
 
+    def _node_of(self, shard: ShardId) -> int | None:
+        """Of a distributed store, where the shard lies; None: all lie together."""
+        placement = self._platform.database.placement
+        return None if placement is None else placement.node_of(shard)
+
     def _owner_of(self, shard: ShardId) -> str | None:
         """Where another server is that owns it; None: nobody knows of one.
 
@@ -232,7 +237,7 @@ class Passing:
         if owed := self._admission.take_owed(tenant.id):
             call = msgspec.structs.replace(call, owed=owed)
         self._waiting.add(tenant.id, call.count)
-        return line.ask(call)
+        return line.ask(call, self._node_of(shard))
 
     def _check_room(self, tenant: Tenant, count: int) -> None:
         """One tenant's jobs leave room for those of others."""
@@ -254,7 +259,8 @@ class Passing:
 
 
 class OwnerLine:
-    """What goes to one owner: a batch of thousands does not hold up who sends one job."""
+    """What goes to one owner: a batch of thousands does not hold up who sends one job, and on a
+    distributed store what one node does not take holds up nobody whose jobs go to another."""
 
     def __init__(self, platform: Platform, peers: Peers, url: str, waiting: WaitingJobs) -> None:
         self._waiting = waiting
@@ -265,9 +271,15 @@ class OwnerLine:
         self._health = PeerHealth()
         self._clock = platform.clock
         self._seconds_max = platform.settings.store_wait_seconds + MARGIN_SECONDS
-        self._lines = [self._commit(heavy=False), self._commit(heavy=True)]
+        self._commits: dict[tuple[int | None, bool], GroupCommit[Waiting]] = {}  # node, is heavy
 
-    def _commit(self, *, heavy: bool) -> GroupCommit[Waiting]:
+    def _commit(self, node: int | None, *, heavy: bool) -> GroupCommit[Waiting]:
+        commit = self._commits.get((node, heavy))
+        if commit is None:
+            commit = self._commits[node, heavy] = self._new_commit(heavy=heavy)
+        return commit
+
+    def _new_commit(self, *, heavy: bool) -> GroupCommit[Waiting]:
         return GroupCommit(
             "passed",
             self._flush,
@@ -281,10 +293,12 @@ class OwnerLine:
     def is_resting(self) -> bool:
         return self._health.is_resting(self._clock.now_us())
 
-    def ask(self, call: PassedJobs) -> asyncio.Future[Told]:
+    def ask(self, call: PassedJobs, node: int | None) -> asyncio.Future[Told]:
+        """`node` of the store: calls for others are not made with it."""
         told: asyncio.Future[Told] = self._loop.create_future()
         size_bytes = sum([len(new.payload) for new in call.jobs])
-        self._lines[is_heavy(call.count, size_bytes)].add(Waiting(call, told, size_bytes))
+        commit = self._commit(node, heavy=is_heavy(call.count, size_bytes))
+        commit.add(Waiting(call, told, size_bytes))
         return told
 
     async def _flush(self, group: list[Waiting]) -> None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId, Term
+from fairway.core.ownership.silent_nodes import Miss
 from fairway.store.arrays import columns
 from fairway.store.connections.connection_cache import Deadline, StoreAway
 from fairway.store.connections.database import (
@@ -23,7 +24,7 @@ from fairway.store.connections.database import (
     fetch,
     fetch_value,
 )
-from fairway.store.connections.error_classes import is_node_away
+from fairway.store.connections.error_classes import is_node_away, is_slow_to_connect
 from fairway.store.connections.slow_calls import now
 from fairway.store.sql import Statement, load
 
@@ -38,6 +39,7 @@ DEAD_KEPT_SECONDS = 3600.0  # for people who look
 #: For an answer of one node of several. Their own time limit is shorter, but a coordinator that
 #: cancels asks the node to stop, and waits for that: one that hangs is left with the connection.
 NODE_SECONDS = 1.2
+BEAT_SECONDS = 3.0  # longer than a lock is waited for
 LOST_KEPT_SECONDS = 86_400.0  # longer than anybody waits for a worker
 
 
@@ -78,6 +80,7 @@ class ShardRow(NamedTuple):
     has_owner: bool
     is_free: bool  # also where somebody stands in for an owner
     is_open: bool
+    overlong_until: datetime | None = None  # its end, if nobody would write that now
 
 
 class Owner(NamedTuple):
@@ -109,7 +112,8 @@ async def _ask(
     **values: Any,
 ) -> Answers:
     """Of these shards, or of all. A node that is away stops its own, and is not asked once for each
-    group that lies there; when none answers, that is an error as ever."""
+    group that lies there; when none answers, that is an error as ever. What was answered before a
+    node used up the connection is an answer: others' terms are renewed by it."""
     placement = getattr(connection, "placement", None)
     if placement is None:
         return Answers(await fetch(connection, statement, **values), frozenset())
@@ -123,21 +127,21 @@ async def _ask(
     answered, silent, began = 0, placement.nodes.silent, now()
     for group in silent.in_order(groups):
         among = groups[group]
-        if not silent.may_ask(group, began):
+        if connection.is_closed() or not silent.may_ask(group, began):
             unheard.update(among)
             continue
+        asked_at = now()
         try:
             async with Deadline(connection, NODE_SECONDS):
                 rows += await fetch(connection, statement, among=among, **values)
         except Exception as error:
             if not (isinstance(error, DISCONNECTED) or is_node_away(error)):
                 raise
-            is_cut = connection.is_closed()
-            silent.missed(group, now(), is_sure=is_cut or is_node_away(error))
+            if connection.is_closed() and not isinstance(error, StoreAway):
+                raise  # it is the coordinator that went: no node is to blame
+            silent.missed(group, asked_at, now(), miss=_miss(error))
             away = error
             unheard.update(among)
-            if is_cut:
-                raise
         else:
             answered += 1
             silent.heard(group)
@@ -146,10 +150,18 @@ async def _ask(
     return Answers(rows, frozenset(unheard))
 
 
+def _miss(error: Exception) -> Miss:
+    if isinstance(error, StoreAway):
+        return Miss.NOTHING
+    is_away = is_node_away(error) and not is_slow_to_connect(error)
+    return Miss.AWAY if is_away else Miss.LATE
+
+
 async def _shards_there(connection: Connection) -> list[ShardId]:
     """On a distributed store a statement must name them; they become more while servers run."""
-    await connection.placement.look_at_nodes(connection, now())
-    count: int = await fetch_value(connection, _SQL["count_shards"])
+    async with Deadline(connection, NODE_SECONDS):
+        await connection.placement.look_at_nodes(connection, now())
+        count: int = await fetch_value(connection, _SQL["count_shards"])
     return [ShardId(shard) for shard in range(count)]
 
 
@@ -241,19 +253,20 @@ async def renew_shards(
 
 async def beat(connection: Connection, said: Heartbeat) -> tuple[list[Server], datetime]:
     """Say that we are there; answers who is, and what time it is by the database's clock."""
-    rows = await fetch(
-        connection,
-        _SQL["beat"],
-        name=said.name,
-        url=said.url,
-        owns_shards=said.owns_shards,
-        is_leaving=said.is_leaving,
-        term_time=timedelta(seconds=said.term_seconds),
-        far_time=timedelta(seconds=FAR_SECONDS + 2 * said.term_seconds),
-        settle_time=timedelta(seconds=said.settle_seconds),
-        late_time=timedelta(seconds=said.late_seconds),
-        servers_max=SERVERS_MAX,
-    )
+    async with Deadline(connection, BEAT_SECONDS):
+        rows = await fetch(
+            connection,
+            _SQL["beat"],
+            name=said.name,
+            url=said.url,
+            owns_shards=said.owns_shards,
+            is_leaving=said.is_leaving,
+            term_time=timedelta(seconds=said.term_seconds),
+            far_time=timedelta(seconds=FAR_SECONDS + 2 * said.term_seconds),
+            settle_time=timedelta(seconds=said.settle_seconds),
+            late_time=timedelta(seconds=said.late_seconds),
+            servers_max=SERVERS_MAX,
+        )
     servers = [Server(*row[: len(Server._fields)]) for row in map(tuple, rows)]
     return servers, rows[0]["now"]
 
@@ -276,9 +289,12 @@ async def forget_lost_sessions(connection: Connection) -> int:
     return 0
 
 
-async def read_shards(connection: Connection) -> list[ShardRow]:
-    """Of a distributed store, those whose nodes answer."""
-    return [ShardRow(*row) for row in (await _ask(connection, _SQL["read_shards"])).rows]
+async def read_shards(connection: Connection, far_seconds: float = FAR_SECONDS) -> list[ShardRow]:
+    """Of a distributed store, those whose nodes answer. A term that lasts longer than
+    `far_seconds` is overlong: the clock was ahead when it was written."""
+    far_time = timedelta(seconds=far_seconds)
+    rows = (await _ask(connection, _SQL["read_shards"], far_time=far_time)).rows
+    return [ShardRow(*row) for row in rows]
 
 
 async def count_open(connection: Connection, here: Collection[ShardId] = ()) -> int:
@@ -326,13 +342,6 @@ async def read_rates(
 async def read_owners(connection: Connection) -> dict[ShardId, Owner]:
     rows, _ = await _ask(connection, _SQL["read_owners"])
     return {row["shard"]: Owner(*row) for row in rows}
-
-
-async def overlong_terms(connection: Connection, far_seconds: float) -> dict[ShardId, datetime]:
-    """Shard → when its term ends, of terms that last longer than this."""
-    far_time = timedelta(seconds=far_seconds)
-    rows, _ = await _ask(connection, _SQL["overlong_terms"], far_time=far_time)
-    return {row["shard"]: row["expires_at"] for row in rows}
 
 
 async def database_now(connection: Connection) -> datetime:

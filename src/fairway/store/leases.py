@@ -36,6 +36,14 @@ class LeaseRow(NamedTuple):
     started_at: datetime | None = None  # when it was granted; now unless told otherwise
 
 
+class NamedJob(NamedTuple):
+    """A job that a worker names, and where its row is."""
+
+    shard: ShardId
+    tenant: TenantId
+    job: str
+
+
 class HeldJob(NamedTuple):
     """A job that somebody says is leased, as its row tells."""
 
@@ -97,18 +105,16 @@ async def read_running(
 
 async def read_held(
     connection: Connection,
-    shard: ShardId,
-    wanted: Sequence[tuple[TenantId, str]],
+    wanted: Sequence[NamedJob],
     *,
     with_payloads: bool = False,
 ) -> dict[str, HeldJob]:
-    """Those of the (tenant, job) pairs that there are, by job."""
+    """Those that there are, by job. Their shards are such as one statement may name."""
     rows = await fetch(
         connection,
         _SQL["read_held"],
-        shard=shard,
         with_payloads=with_payloads,
-        **columns(wanted, "tenants", "ids"),
+        **columns(wanted, "shards", "tenants", "ids"),
     )
     held: dict[str, HeldJob] = {}
     for *row, state, token, seconds in rows:

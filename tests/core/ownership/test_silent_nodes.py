@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.ownership.silent_nodes import AGAIN_SECONDS, MISSES_MAX, SilentNodes
+from fairway.core.ownership.silent_nodes import AGAIN_SECONDS, MISSES_MAX, Miss, SilentNodes
 
 PARTS = range(8)
 NODE_OF = {part: part % 2 for part in PARTS}
@@ -19,8 +19,8 @@ def round_over(silent: SilentNodes, hung: set[int], now: float) -> tuple[list[in
         if not silent.may_ask(part, began):
             continue
         if part in hung:
-            now += ANSWER_SECONDS
-            silent.missed(part, now, is_sure=False)
+            asked, now = now, now + ANSWER_SECONDS
+            silent.missed(part, asked, now, miss=Miss.LATE)
         else:
             silent.heard(part)
             answered.append(part)
@@ -43,10 +43,29 @@ def test_a_node_that_hangs_costs_a_round_two_waits_and_then_one() -> None:
 
 def test_a_node_that_cannot_be_reached_is_asked_once() -> None:
     silent = SilentNodes(NODE_OF)
-    silent.missed(0, 10.0, is_sure=True)
+    silent.missed(0, 9.0, 10.0, miss=Miss.AWAY)
     assert not silent.may_ask(2, 10.0)
     assert silent.may_ask(1, 10.0)
     assert silent.may_ask(2, 10.0 + AGAIN_SECONDS)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from(Miss)), max_size=9))
+def test_a_node_that_answers_anybody_is_slow_and_not_silent(misses: list[tuple[int, Miss]]) -> None:
+    """However late it is for us; one that could not be reached has gone since."""
+    silent, asked, expected = SilentNodes(NODE_OF), 10.0, {0: 0, 1: 0}
+    for node, miss in misses:
+        silent.answers(0, asked + 0.5)
+        expected[0] = 0
+        silent.missed(node, asked, asked + 1.2, miss=miss)
+        if miss is Miss.AWAY or (node and miss is Miss.NOTHING):
+            expected[node] = MISSES_MAX
+        elif node:
+            expected[node] += 1
+        for part, at in NODE_OF.items():
+            assert silent.is_silent(part) == (expected[at] >= MISSES_MAX)
+        asked += 1.2
+    silent.answers(1, asked)
+    assert not silent.is_silent(1), "heard of again"
 
 
 @given(st.sets(st.sampled_from(PARTS), max_size=7), st.floats(0.1, 2.0))

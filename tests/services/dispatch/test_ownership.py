@@ -317,7 +317,7 @@ async def test_a_living_owner_keeps_its_shards_when_the_stores_clock_goes_back(
             # It looks oftener than the owner renews: so it sees ends that stand, for a while.
             second.loops["ownership"].wake()
             await asyncio.sleep(0.02)
-            times_seen += bool(second.ownership._overlong_terms._seen)
+            times_seen += bool(second.ownership._shards.overlong_terms._seen)
     assert (first.dispatcher.shards.terms, second.dispatcher.shards.terms) == (before, {})
     await second.stop()
     await first.stop()

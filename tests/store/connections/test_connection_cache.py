@@ -112,6 +112,14 @@ async def test_time_in_which_we_stood_still_is_not_the_stores(hasty: Database) -
         assert await asking == 1
     with pytest.raises(StoreAway):
         await dawdle(hasty)
+    leader = await hasty.dedicated()
+    async with Deadline(leader, 0.3):
+        asking = asyncio.create_task(leader.fetchval("SELECT 1 FROM pg_sleep(0.05)"))
+        await asyncio.sleep(0)
+        time.sleep(0.8)  # noqa: ASYNC251
+        assert await asking == 1
+    assert await leader.fetchval("SELECT 2") == 2, "its connection was kept"
+    await leader.close()
 
 
 async def test_a_use_inside_a_use_is_found(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairway.core.ids import ShardId
+from fairway.core.ownership.silent_nodes import Miss
 from fairway.store.connections.connection_cache import NoConnection
 from fairway.store.connections.database import Database
 from fairway.store.connections.node_turns import NodeTurns, UseAtNode
@@ -23,7 +24,7 @@ async def test_what_hangs_at_one_node_holds_up_nobody_at_another(database: Datab
 
     def use(shard: ShardId, seconds: float = 5.0) -> UseAtNode:
         hot: Any = database.hot(seconds)
-        return UseAtNode(turns.of(shard), hot, seconds)
+        return turns.use(shard, hot, seconds)
 
     over = asyncio.Event()
 
@@ -38,8 +39,13 @@ async def test_what_hangs_at_one_node_holds_up_nobody_at_another(database: Datab
             pytest.fail("a node has no third turn")
     async with use(THERE, 0.5) as connection:
         assert await connection.fetchval("SELECT 1") == 1
+    now, silent = asyncio.get_running_loop().time(), placement.nodes.silent
+    for group in (0, 2):  # asked a while ago, and only the second has answered somebody since
+        silent.missed(group, now - 1.0, now, miss=Miss.NOTHING)
+    assert [silent.is_silent(group) for group in (0, 2)] == [True, False]
     over.set()
     await asyncio.gather(*hanging)
+    assert not silent.is_silent(0), "it answered"
     async with use(BESIDE, 0.5) as connection:
         assert await connection.fetchval("SELECT 1") == 1
     placement.nodes.learn({1: 2}, 0.0)  # it was moved

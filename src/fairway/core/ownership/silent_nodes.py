@@ -2,15 +2,27 @@
 
 A round over all nodes goes through parts of the store one by one. A node that hangs must cost it
 one wait and not one for each part that lies there: the round renews the terms of everybody else.
-Pure: moments come in, answers go out. Who asks, and what else goes by this, is the caller's.
+A node that is only slow must not be taken for one that hangs: as long as it answers anybody, it
+answers. Pure: moments come in, answers go out. Who asks, and what else goes by this, is the
+caller's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from enum import Enum
+from math import inf
 
 MISSES_MAX = 2  # without an answer in time: one may be a row that somebody holds
 AGAIN_SECONDS = 1.0  # until a silent node is asked again: some questions a term
+
+
+class Miss(Enum):
+    """How an answer failed to come."""
+
+    LATE = "late"  # the store gave up on it: a row that somebody holds, or a node that hangs
+    NOTHING = "nothing"  # not even that, for longer than it would take
+    AWAY = "away"  # the node could not be reached
 
 
 class SilentNodes:
@@ -19,6 +31,7 @@ class SilentNodes:
         self._node_of = node_of
         self._misses: dict[int, int] = {}  # node → in a row
         self._asked_at: dict[int, float] = {}  # node → when it did not answer, last
+        self._heard_at: dict[int, float] = {}  # node → when it answered somebody, last
         self._missed_at: dict[int, float] = {}  # part → the same
 
     def is_silent(self, part: int) -> bool:
@@ -41,11 +54,19 @@ class SilentNodes:
         if self._missed_at:
             self._missed_at.pop(part, None)
 
-    def missed(self, part: int, now: float, *, is_sure: bool) -> None:
-        """No answer; `is_sure` where the node itself could not be reached."""
+    def answers(self, node: int, now: float) -> None:
+        """It answered somebody: whatever else was asked of it waits for a row, or its turn."""
+        self._heard_at[node] = now
+        if self._misses:
+            self._misses.pop(node, None)
+
+    def missed(self, part: int, asked: float, now: float, *, miss: Miss) -> None:
+        """No answer to what was asked of it then."""
         node = self._node(part)
-        self._misses[node] = MISSES_MAX if is_sure else self._misses.get(node, 0) + 1
         self._asked_at[node] = self._missed_at[part] = now
+        if miss is not Miss.AWAY and self._heard_at.get(node, -inf) >= asked:
+            return
+        self._misses[node] = self._misses.get(node, 0) + 1 if miss is Miss.LATE else MISSES_MAX
 
     def _node(self, part: int) -> int:
         return self._node_of.get(part, -1 - part)  # not known: one of its own

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.store.connections.database import Connection, Database
 
@@ -60,22 +60,31 @@ class HotTurns:
             yield connection
 
     def leases(
-        self, tenant: TenantId | None, session: str
+        self, tenant: TenantId | None, session: str, shard: ShardId
     ) -> AbstractAsyncContextManager[Connection]:
-        """For leases that a worker names: one of a tenant's own (all together), or a shared one."""
+        """For leases that a worker names: one of a tenant's own (all together), or a shared one.
+        They are of this shard, and of those that lie with it."""
         if tenant is None:
-            return self._turn(self._shared_workers, session, self._ends_at())
-        return self._turn(self._tenants, ("leases", tenant), self._ends_at())
+            return self._turn(self._shared_workers, session, self._ends_at(), shard)
+        return self._turn(self._tenants, ("leases", tenant), self._ends_at(), shard)
+
+    def together(self, shard: ShardId) -> int | None:
+        """As `Database.together`: what one statement may name."""
+        return self._database.together(shard)
 
     @asynccontextmanager
     async def _turn(
-        self, slots: OwnerSlots, owner: Hashable, ends_at: float
+        self,
+        slots: OwnerSlots,
+        owner: Hashable,
+        ends_at: float,
+        shard: ShardId | None = None,
     ) -> AsyncIterator[Connection]:
         """A place by then at the latest, and a connection for what is left of the whole time."""
         time = asyncio.get_running_loop().time
         async with slots.held(owner, wait_seconds=max(ends_at - time(), 0.0)):
             left_seconds = ends_at - time() + self._database.wait_seconds - self._wait_seconds
-            async with self._database.hot(left_seconds) as connection:
+            async with self._database.hot(left_seconds, shard) as connection:
                 yield connection
 
     def _ends_at(self) -> float:

@@ -25,12 +25,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairway.core.backlog.pulls import UnownedShards
 from fairway.core.ids import ShardId, Term
-from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -38,6 +36,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
 from fairway.services.dispatch.rate_hand_over import RateHandOver
+from fairway.services.dispatch.shards_read import AllShards, ShardsRead
 from fairway.services.dispatch.spreading import ClusterLook, Spreading
 from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
@@ -45,11 +44,15 @@ from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import ROLLED_BACK, Connection, Database
+from fairway.store.connections.node_errors import CancelledInDoubt
 from fairway.store.leadership import Claim, Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
 
 PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
+#: The same on a distributed store, where a round has some statements for each part and each has a
+#: time of its own: a slow round renews what it can, one that is cut short renews nothing for long.
+PATIENCE_OF_PARTS_SECONDS = 12.0
 ROUNDS_PER_TERM = 5
 LATE_ROUNDS = 2.5  # a heartbeat that is older is late
 SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
@@ -96,8 +99,7 @@ class Ownership:
         self._letting_go: dict[ShardId, Term] = {}  # shard → term
         self._written: set[ShardId] = set()  # of those, whole on disk
         self.owners: dict[ShardId, Owner] = {}
-        self._last_read: dict[ShardId, ShardRow] = {}
-        self._overlong_terms = OverlongTerms()
+        self._shards = ShardsRead(settings.term_seconds, clock)
         self._unowned = UnownedShards()
         self._spreading = Spreading(server_name)
         self._giving: asyncio.Task[None] | None = None
@@ -136,7 +138,9 @@ class Ownership:
         rest_seconds = self._settings.term_seconds / ROUNDS_PER_TERM
         if self._is_cut_off(now_us):
             return rest_seconds
-        patience_seconds = max(self._settings.term_seconds, PATIENCE_SECONDS)
+        is_one = self._database.placement is None
+        least_seconds = PATIENCE_SECONDS if is_one else PATIENCE_OF_PARTS_SECONDS
+        patience_seconds = max(self._settings.term_seconds, least_seconds)
         give: list[ShardId] = []
         async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
@@ -144,15 +148,16 @@ class Ownership:
             await self._renew(connection, asked_us)
             servers = await self._beat(connection)
             await self._release(connection)
-            rows = self._known(await store.read_shards(connection))
-            self._know(rows)
+            look = await self._shards.read(connection)
+            self._know(look.rows)
             if not self._settings.owns_shards:
                 await self._stand_in(connection)
             elif not self.is_resigned:
-                wanted, give = await self._share(connection, servers, rows, asked_us)
+                wanted, give = await self._share(connection, servers, look, asked_us)
                 rest_seconds = min(rest_seconds, LOCKED_SECONDS) if wanted else rest_seconds
-            if self._dispatcher.terms().keys() != {row.shard for row in rows if self._is_ours(row)}:
-                self._know(self._known(await store.read_shards(connection)))
+            ours = {row.shard for row in look.rows if self._is_ours(row)}
+            if self._dispatcher.terms().keys() != ours:
+                self._know((await self._shards.read(connection)).rows)
         if give and self._giving is None:
             self._giving = asyncio.create_task(self._hand_over(set(give)), name="hand over")
             self._giving.add_done_callback(self._gave)
@@ -242,7 +247,8 @@ class Ownership:
         )
         try:
             servers, now = await store.beat(connection, said)
-        except ROLLED_BACK as error:  # somebody holds our row: what is ours is renewed all the same
+        except (*ROLLED_BACK, CancelledInDoubt) as error:
+            # Somebody holds our row: what is ours is renewed all the same.
             log.warning("heartbeat not taken", error=repr(error))
             return []
         self._store_clock.was_read(now, self._clock.now_us())
@@ -266,12 +272,6 @@ class Ownership:
             until_us = asked_us + round(self._settings.term_seconds * TRUST_PART * 1e6)
             self._dispatcher.letting_go().trust(until_us, shards)
 
-    def _known(self, rows: list[ShardRow]) -> list[ShardRow]:
-        """With what was last read of shards on a node that is away: nobody can take them, and they
-        count as before."""
-        self._last_read |= {row.shard: row for row in rows}
-        return rows if len(rows) == len(self._last_read) else [*self._last_read.values()]
-
     def _know(self, rows: Collection[ShardRow]) -> None:
         """Who owns what, and how many there are. Workers hear at once of an owner new to them."""
         self._dispatcher.letting_go().counted(len(rows))
@@ -288,14 +288,14 @@ class Ownership:
         self,
         connection: Connection,
         servers: list[Server],
-        rows: list[ShardRow],
+        read: AllShards,
         asked_us: int,
     ) -> tuple[set[ShardId], list[ShardId]]:
         """Take our part of what is free; answers what is still to be got, and what to hand over."""
-        unrenewed, dispatcher = await self._unrenewed(connection), self._dispatcher
+        dispatcher, unrenewed = self._dispatcher, read.unrenewed
         held, hopeless = dispatcher.terms(), self._takeover.hopeless()
         opened = dispatcher.open_shards()
-        look = ClusterLook(servers, rows, unrenewed.keys(), held, opened, hopeless)
+        look = ClusterLook(servers, read.rows, unrenewed.keys(), held, opened, hopeless)
         take, give, give_up = self._spreading.part(look, self._clock.now_us())
         if give_up:
             log.error("shards cannot be opened here, for others to try", shards=sorted(give_up))
@@ -406,13 +406,6 @@ class Ownership:
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")
         self._takeovers.add(task)
         task.add_done_callback(self._took_over)
-
-    async def _unrenewed(self, connection: Connection) -> dict[ShardId, datetime]:
-        """Shards of owners that died while the database's clock was ahead."""
-        term_seconds, asked_us = self._settings.term_seconds, self._clock.now_us()
-        far = await store.overlong_terms(connection, OVERLONG_TERMS * term_seconds)
-        patience_us = round(PATIENCE_TERMS * term_seconds * 1e6)
-        return self._overlong_terms.look(far, asked_us, self._clock.now_us(), patience_us)
 
     def _took_over(self, task: asyncio.Task[None]) -> None:
         self._takeovers.discard(task)

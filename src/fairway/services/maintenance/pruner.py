@@ -95,7 +95,9 @@ class Pruner:
         return min([REST_SECONDS, *rests])
 
     def _next(self, shards: Sequence[ShardId]) -> list[ShardId]:
-        """Of very many shards the next few: each has its turn within some minutes."""
+        """Of very many shards the next few: each has its turn within some minutes. Those on a node
+        that does not answer come when it does."""
+        shards = [shard for shard in shards if not self._database.is_silent(shard)]
         turn = sorted(shards, key=lambda shard: (shard <= self._last, shard))[:SHARDS_PER_ROUND]
         self._last = turn[-1] if turn else self._last
         return turn

@@ -7,7 +7,6 @@ judged before the lease it belongs to is known again after a failover.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -320,17 +319,19 @@ class Exchange:
         stands although the memory lacks it is put into force by a hello; then its report counts.
         """
         in_doubt = False
-        by_shard: dict[ShardId, list[Report]] = defaultdict(list)
+        asked = []
         for report in reports:
             if parse_job_id(report.job) is None:
                 session.refuse([report.n])
             else:
-                by_shard[self._shard(report)].append(report)
-        for shard, group in by_shard.items():
-            wanted = [(self._directory.id_of(one.tenant), one.job) for one in group]
-            rows = await self._lease_reconciler.rows(session, shard, wanted)
-            for report in group:
-                in_doubt |= self._answer_report(session, report, rows.get(report.job))
+                asked.append(report)
+        tenant_of = self._directory.id_of
+        wanted = [
+            leases.NamedJob(self._shard(one), tenant_of(one.tenant), one.job) for one in asked
+        ]
+        rows = await self._lease_reconciler.rows(session, wanted)
+        for report in asked:
+            in_doubt |= self._answer_report(session, report, rows.get(report.job))
         return in_doubt
 
     def _answer_report(self, session: Session, report: Report, row: leases.HeldJob | None) -> bool:

@@ -9,11 +9,11 @@ shards that this server does not own are not its to judge.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from fairway.core.ids import ShardId, TenantId
+from fairway.core.ids import ShardId
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.run.lease import LeaseStanding, standing_of
 from fairway.runtime.loops import pause
@@ -25,6 +25,7 @@ from fairway.services.sessions.sessions import Holding, Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
 from fairway.store.connections.database import Connection
+from fairway.store.leases import NamedJob
 
 log = logger("reconciler")
 
@@ -73,19 +74,28 @@ class LeaseReconciler:
                 if lease is not None:
                     self._dispatcher.reported(lease)
 
-    async def rows(
-        self, session: Session, shard: ShardId, wanted: Sequence[tuple[TenantId, str]]
-    ) -> dict[str, store.HeldJob]:
-        """What the store knows of these (tenant, job) pairs, read in slices."""
+    async def rows(self, session: Session, wanted: Sequence[NamedJob]) -> dict[str, store.HeldJob]:
+        """What the store knows of these, read in slices."""
         found: dict[str, store.HeldJob] = {}
-        for part in _slices(wanted, READ_SLICE):
-            async with self._turn_of(session) as connection:
-                found |= await store.read_held(connection, shard, part)
+        for part in self._parts(wanted, READ_SLICE, lambda one: one.shard):
+            async with self._turn_of(session, part[0].shard) as connection:
+                found |= await store.read_held(connection, part)
         return found
 
-    def _turn_of(self, session: Session) -> AbstractAsyncContextManager[Connection]:
+    def _turn_of(self, session: Session, shard: ShardId) -> AbstractAsyncContextManager[Connection]:
         """A connection for one slice: whatever a worker names, others come in between."""
-        return self._turns.leases(session.tenant, session.key)
+        return self._turns.leases(session.tenant, session.key, shard)
+
+    def _parts(
+        self, items: Iterable[Item], size: int, shard_of: Callable[[Item], ShardId]
+    ) -> Iterator[Sequence[Item]]:
+        """Slices for a statement each: a worker may hold leases of very many shards."""
+        groups: dict[int | None, list[Item]] = defaultdict(list)
+        for item in items:
+            groups[self._turns.together(shard_of(item))].append(item)
+        for group in groups.values():
+            for start in range(0, len(group), size):
+                yield group[start : start + size]
 
     # -- leases that are not in memory -------------------------------------------------------
 
@@ -109,17 +119,18 @@ class LeaseReconciler:
 
     async def adopt(self, session: Session, holdings: Sequence[Holding]) -> None:
         """Put into force what stands; the worker is told of the rest."""
-        groups: dict[ShardId, list[Holding]] = defaultdict(list)
-        for holding in holdings:
-            groups[self._dispatcher.homes().of_job(holding.tenant, holding.job)].append(holding)
-        for shard, group in groups.items():
-            for part in _slices(group, READ_SLICE):
-                wanted = [(one.tenant, one.job) for one in part]
-                async with self._turn_of(session) as connection:
-                    rows = await store.read_held(connection, shard, wanted)
-                for holding in part:
-                    self._judge(session, holding, rows.get(holding.job))
-                await pause(0)
+        homes = self._dispatcher.homes()
+        asked = [
+            (NamedJob(homes.of_job(one.tenant, one.job), one.tenant, one.job), one)
+            for one in holdings
+        ]
+        for part in self._parts(asked, READ_SLICE, lambda pair: pair[0].shard):
+            wanted = [where for where, _ in part]
+            async with self._turn_of(session, wanted[0].shard) as connection:
+                rows = await store.read_held(connection, wanted)
+            for _, holding in part:
+                self._judge(session, holding, rows.get(holding.job))
+            await pause(0)
 
     def _judge(self, session: Session, holding: Holding, row: store.HeldJob | None) -> None:
         dispatcher = self._dispatcher
@@ -143,19 +154,18 @@ class LeaseReconciler:
 
     async def _send_again(self, session: Session, missing: list[Lease]) -> None:
         """The replies that carried these were lost, so nobody has begun them."""
-        bare: dict[ShardId, list[Lease]] = defaultdict(list)
+        bare: list[Lease] = []
         for lease in missing:
             if lease.job.payload == NO_PAYLOAD:
-                bare[lease.shard].append(lease)
+                bare.append(lease)
             else:
                 session.send_again(lease)
-        for shard, group in bare.items():
-            for part in _slices(group, PAYLOAD_SLICE):
-                wanted = [(one.job.tenant, one.job.id) for one in part]
-                async with self._turn_of(session) as connection:
-                    rows = await store.read_held(connection, shard, wanted, with_payloads=True)
-                for lease in part:
-                    self._send_whole(lease, rows.get(lease.job.id))
+        for part in self._parts(bare, PAYLOAD_SLICE, lambda lease: lease.shard):
+            wanted = [NamedJob(one.shard, one.job.tenant, one.job.id) for one in part]
+            async with self._turn_of(session, wanted[0].shard) as connection:
+                rows = await store.read_held(connection, wanted, with_payloads=True)
+            for lease in part:
+                self._send_whole(lease, rows.get(lease.job.id))
 
     def _send_whole(self, lease: Lease, row: store.HeldJob | None) -> None:
         term = self._dispatcher.term_of(lease.shard)
@@ -170,8 +180,3 @@ class LeaseReconciler:
             self._dispatcher.not_written(lease)
         else:
             self._dispatcher.send_whole(lease, row.job.payload)
-
-
-def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

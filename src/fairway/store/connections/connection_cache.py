@@ -232,7 +232,8 @@ on_nested: Callable[[str], None] = _warn
 class Deadline:
     """`async with`: cuts a connection of one's own when the block takes longer than this.
 
-    After it, a connection that is not to be trusted any more is closed.
+    As for uses, time in which the process stood still is not counted: the answer may be there, and
+    nobody has read it. After it, a connection that is not to be trusted any more is closed.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -241,10 +242,23 @@ class Deadline:
         self._is_over = False
 
     async def __aenter__(self) -> Any:
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._cut)
+        self._loop = asyncio.get_running_loop()
+        self._ends_at = self._loop.time() + self._seconds
+        self._look_again()
         return self._connection
 
-    def _cut(self) -> None:
+    def _look_again(self) -> None:
+        self._look_at = min(self._loop.time() + LOOK_SECONDS, self._ends_at)
+        self._timer = self._loop.call_at(self._look_at, self._look)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        still = now - self._look_at
+        if still > STILL_SECONDS:
+            self._ends_at += still
+        if now < self._ends_at:
+            self._look_again()
+            return
         self._is_over = True
         _terminate(self._connection)
 

@@ -172,7 +172,7 @@ class Database:
         use = self._hot.use(seconds)
         if self._at_nodes is None or at is None:
             return use
-        return UseAtNode(self._at_nodes.of(at), use, min(seconds, PATIENT_WAIT_SECONDS))
+        return self._at_nodes.use(at, use, min(seconds, PATIENT_WAIT_SECONDS))
 
     def people(self, seconds: float | None = None) -> UseAs:
         """For what operators and the house itself ask and wait for; tenants' are `quick`."""

@@ -39,6 +39,11 @@ def is_node_away(error: Exception) -> bool:
     return isinstance(error, asyncpg.InternalServerError) and "connection" in str(error)
 
 
+def is_slow_to_connect(error: Exception) -> bool:
+    """Whether that is only because the node took too long to let it in: away, or very busy."""
+    return "could not establish any connections to the node" in str(error)
+
+
 def is_about_rows(error: Exception) -> bool:
     """Whether these rows, sent again as they are, would be refused again."""
     if isinstance(error, asyncpg.PostgresError):

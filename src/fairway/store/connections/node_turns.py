@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from fairway.store.connections.placement import Placement
 
 
 class NodeTurns:
-    """So many at each node at once."""
+    """So many at each node at once. What a node answers here, it answers: so it is not silent."""
 
     def __init__(self, placement: Placement, each: int) -> None:
         self._placement = placement
@@ -29,16 +30,29 @@ class NodeTurns:
         """The turns at the node where this shard lies now."""
         return self._turns[self._placement.node_of(shard)]
 
+    def use(self, shard: ShardId, use: Use, seconds: float) -> UseAtNode:
+        """The same, with a turn first."""
+        heard = partial(self._placement.nodes.silent.answers, self._placement.node_of(shard))
+        return UseAtNode(self.of(shard), use, seconds, heard)
+
 
 class UseAtNode:
     """`async with`: a turn at the node, then a connection."""
 
-    __slots__ = ("_seconds", "_turn", "_use")
+    __slots__ = ("_heard", "_seconds", "_turn", "_use")
 
-    def __init__(self, turn: asyncio.Semaphore, use: Use, seconds: float) -> None:
+    def __init__(
+        self,
+        turn: asyncio.Semaphore,
+        use: Use,
+        seconds: float,
+        heard: Callable[[float], None],
+    ) -> None:
+        """`heard` is told when a use went well: the node has answered by then."""
         self._turn = turn
         self._use = use
         self._seconds = seconds
+        self._heard = heard
 
     async def __aenter__(self) -> Any:
         if self._turn.locked():
@@ -66,3 +80,5 @@ class UseAtNode:
             await self._use.__aexit__(kind, error, traceback)
         finally:
             self._turn.release()
+        if error is None:
+            self._heard(asyncio.get_running_loop().time())

@@ -107,7 +107,9 @@ SELECT (SELECT count(*) FROM by_server) + (SELECT count(*) FROM by_shard) AS gon
 SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
        (expires_at < now() OR degraded_term = term)
        AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL) AS is_free,
-       opened_term = term AS is_open
+       opened_term = term AS is_open,
+       -- Later than anybody would write now: the clock was ahead when it was written.
+       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until
 FROM shards ORDER BY shard
 
 -- name: known_servers
@@ -154,10 +156,6 @@ FROM rate_windows WHERE shard = ANY(:shards::int[])
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
-
--- name: overlong_terms
--- Terms that end later than anybody would write now: the clock was ahead when they were written.
-SELECT shard, expires_at FROM shards WHERE expires_at > now() + :far_time::interval
 
 -- name: database_now
 SELECT clock_timestamp() AS now

@@ -101,7 +101,7 @@ SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lan
        job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits, job.trace,
        job.state, job.token::text AS token,
        coalesce(extract(epoch FROM now() - job.started_at), 0)::float8 AS running_seconds
-FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[]) AS asked (shard, tenant, id)
 CROSS JOIN LATERAL (
-    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+    SELECT * FROM jobs WHERE shard = asked.shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
 ) AS job

@@ -51,7 +51,8 @@ WHERE shards.shard = ANY(:among::int[])
 
 -- name: read_shards
 SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
-       expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open
+       expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open,
+       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until
 FROM shards WHERE shard = ANY(:among::int[]) ORDER BY shard
 
 -- name: count_open
@@ -89,6 +90,3 @@ ON CONFLICT (shard) DO UPDATE SET term = excluded.term, saved_at = excluded.save
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE shard = ANY(:among::int[]) AND expires_at >= now()
-
--- name: overlong_terms
-SELECT shard, expires_at FROM shards WHERE shard = ANY(:among::int[]) AND expires_at > now() + :far_time::interval
