@@ -13,8 +13,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairway.core.backlog.backlog import Backlog
+from fairway.core.backlog.parked import Entry
 from fairway.core.ids import Epoch, PoolId, TenantId
-from fairway.core.job import QueuedJob
 from fairway.core.run.lease import judge_naming
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.sessions.held_calls import HeldCalls
@@ -139,8 +139,12 @@ class LeaseTable(dict[str, Lease]):
             lease.session.drop(lease)
             if backlog.has_lanes:
                 backlog.run_ended(job, now_us)
-            if job.limits is not None and not lease.reported and backlog.limited.ended(job):
-                self._let_out_after(job, now_us)
+            if (
+                job.limits is not None
+                and not lease.reported
+                and (freed := backlog.limited.ended(job, now_us))
+            ):
+                self._let_out(freed, now_us)
             if running is not None:
                 pool = lease.moved_to or job.pool
                 shares[pool].finish(running, now_us)
@@ -148,9 +152,9 @@ class LeaseTable(dict[str, Lease]):
                 if own:
                     self._held.stir(pool, job.tenant)
 
-    def _let_out_after(self, job: QueuedJob, now_us: int) -> None:
+    def _let_out(self, freed: Iterable[Entry], now_us: int) -> None:
         """Who waited for a place under its keys may start: on the slot that it leaves, at once."""
-        for pool, tenant in self._backlog.let_out_after(job, now_us):
+        for pool, tenant in self._backlog.let_out(freed, now_us):
             self._shares[pool].wake(tenant, now_us)
             self._held.stir(pool, tenant)
 
@@ -160,8 +164,8 @@ class LeaseTable(dict[str, Lease]):
         lease.reported = True
         if self._backlog.has_lanes:
             self._backlog.run_ended(lease.job, now_us)
-        if lease.job.limits is not None and self._backlog.limited.ended(lease.job):
-            self._let_out_after(lease.job, now_us)
+        if lease.job.limits is not None:
+            self._let_out(self._backlog.limited.ended(lease.job, now_us), now_us)
         if lease.running is not None:
             pool = lease.moved_to or lease.job.pool
             self._shares[pool].finish(lease.running, now_us)
