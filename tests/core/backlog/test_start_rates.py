@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
 from fairway.core.backlog.start_rates import (
     MARKS,
+    RateName,
     SavedRates,
     StartRates,
     StartWindow,
@@ -22,6 +23,7 @@ SHARD = ShardId(0)
 LENGTH_US = 1_600_000
 NAME = ("k", LENGTH_US // 1000)
 GAPS = st.lists(st.integers(0, LENGTH_US), max_size=80)
+MOSTS = st.integers(1, 3)
 
 
 @given(GAPS, st.integers(1, 5))
@@ -53,6 +55,31 @@ def test_one_step_is_to_look_and_then_to_count(gaps_us: list[int], most: int) ->
             other.started(US, NAME, now_us)
         assert rates.start(US, NAME, most, now_us) is has_place
         assert rates.used(US, NAME, most, now_us) == other.used(US, NAME, most, now_us)
+
+
+NAMES = [("a", 400), ("b", 400), ("c", 400), ("a", 1600), ("d", 100)]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 500), st.sampled_from(NAMES)), max_size=60), MOSTS)
+@example([(0, ("a", 400)), (10, ("b", 400)), (365, ("c", 400)), (10, ("a", 400))], 1)
+def test_no_key_is_forgotten_for_what_others_do(
+    tries: list[tuple[int, RateName]], most: int
+) -> None:
+    """Generations turn by the starts of all keys, whose lengths may differ."""
+    rates, now_us, starts = StartRates(), 0, list[tuple[RateName, int]]()
+    for gap_ms, name in tries:
+        now_us += gap_ms * 1000
+        length_us = name[1] * 1000
+        ages_us = [now_us - at_us for one, at_us in starts if one == name]
+        counted = sum(age_us < length_us for age_us in ages_us)
+        late = sum(age_us < length_us + length_us // MARKS for age_us in ages_us)
+        has_started = rates.start(US, name, most, now_us)
+        assert has_started if late < most else True
+        assert not has_started if counted >= most else True
+        if has_started:
+            starts.append((name, now_us))
+        assert rates._keys == sum(map(len, rates._windows.values())) <= len(NAMES)
 
 
 def test_what_it_remembers_of_a_window_is_bounded() -> None:
