@@ -138,8 +138,7 @@ class Backlog:
 
     def let_out(self, freed: Iterable[Entry], now_us: int) -> set[tuple[PoolId, TenantId]]:
         """Of runs that `limited.ended`; answers who may have work by that."""
-        woken = self._let_out(freed, now_us)
-        self.limited.woken |= woken
+        self.limited.woken |= (woken := self._let_out(freed, now_us))
         return woken
 
     def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:

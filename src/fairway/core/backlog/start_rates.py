@@ -282,7 +282,8 @@ class StartRates:
             name = (one.key, one.length_ms)
             window = _window(name, saved_us)
             window.restore(one.marks, saved_us)
-            self._add(self._windows.setdefault(one.tenant, Windows()), name, window)
+            self._windows.setdefault(one.tenant, Windows()).put(name, window)
+            self._keys += 1
 
     def home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
@@ -338,7 +339,8 @@ class StartRates:
         if known is None:
             if mine and len(mine) >= self._most(mine):
                 self._make_room(mine, now_us)
-            self._add(mine, name, now_us)
+            mine.put(name, now_us)
+            self._keys += 1
             return True
         if _is_over(name, known, now_us):  # nothing of it counts
             mine.put(name, now_us)
@@ -355,10 +357,6 @@ class StartRates:
     def _turn(self, mine: Windows, now_us: int) -> None:
         self._keys -= len(mine.before)
         mine.turn(now_us)
-
-    def _add(self, mine: Windows, name: RateName, known: Known) -> None:
-        mine.put(name, known)
-        self._keys += 1
 
     def _most(self, mine: Windows) -> int:
         return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
