@@ -1,12 +1,15 @@
 """What limits by key cost a decision: of jobs with limits over ten thousand keys, and without.
 
 The dispatcher alone, in this process: runs end, the next jobs are chosen and become leases, in
-batches as exchanges bring them. How jobs come in and what is written down is not measured.
+batches as exchanges bring them. How jobs come in and what is written down is no part of a decision;
+with how they enter the windows and leave the books, it is the whole path of a job (`…_path_ratio`).
+To make the jobs is no part of either.
 
 limits_cost_ratio   so many at once of each key, hardly ever full
 rates_cost_ratio    so many in a while, likewise
 mutex_cost_ratio    one at a time: of the keys one in ten is taken when a job of it is met, which
                     steps aside and is decided on again
+…_path_ratio        the same of the whole path
 plain_decision_us   of a job without limits, which the others are compared with
 """
 
@@ -18,6 +21,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -53,21 +57,29 @@ KINDS: Mapping[str, LimitsOf] = {
 }
 
 
+class Spent(NamedTuple):
+    """Microseconds of processor time a job."""
+
+    decision_us: float
+    path_us: float  # the decision, and how the job came and left
+
+
 def measure(repeats: int = 15) -> dict[str, float]:
     """In turns, so that a noisy moment meets all, and in processor time."""
     houses = {kind: _Dispatching(limits_of) for kind, limits_of in KINDS.items()}
-    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    turns: dict[str, list[Spent]] = {kind: [] for kind in KINDS}
     for _ in range(repeats):
         for kind, house in houses.items():
-            times[kind].append(house.microseconds_a_decision())
-    plain = times.pop("plain")
-    figures = {
-        f"{kind}_cost_ratio": statistics.median(
-            mine / theirs for mine, theirs in zip(found, plain, strict=True)
-        )
-        for kind, found in times.items()
-    }
-    return figures | {"plain_decision_us": statistics.median(plain)}
+            turns[kind].append(house.turn())
+    plain = turns.pop("plain")
+    figures = dict[str, float]()
+    for name, part in (("cost", "decision_us"), ("path", "path_us")):
+        for kind, found in turns.items():
+            ratios = [
+                getattr(a, part) / getattr(b, part) for a, b in zip(found, plain, strict=True)
+            ]
+            figures[f"{kind}_{name}_ratio"] = statistics.median(ratios)
+    return figures | {"plain_decision_us": statistics.median(one.decision_us for one in plain)}
 
 
 class _Dispatching:
@@ -108,20 +120,26 @@ class _Dispatching:
         policy = FailurePolicy(self._clock, pools, jitter=lambda: 0.5, on_news=lambda tenants: None)
         return Dispatcher(settings, ports, policy, pools, clock=self._clock, metrics=Metrics())
 
-    def microseconds_a_decision(self) -> float:
-        spent_seconds, decided = 0.0, 0
+    def turn(self) -> Spent:
+        decision_seconds, path_seconds, decided = 0.0, 0.0, 0
         for _ in range(ROUNDS):
             self._clock.advance(self._dice.uniform(0.015, 0.025))
-            self._come(BATCH)
+            path_seconds += self._come(BATCH)
             began = time.process_time()
             ended = self._end(BATCH)
             decided += self._start()
-            spent_seconds += time.process_time() - began
+            chosen = time.process_time()
             self._dispatcher.recorded(ended)
-        return spent_seconds / decided * 1e6
+            decision_seconds += chosen - began
+            path_seconds += time.process_time() - began
+        return Spent(decision_seconds / decided * 1e6, path_seconds / decided * 1e6)
 
-    def _come(self, count: int) -> None:
-        self._dispatcher.arrived([FIRST_SHARD], [self._new() for _ in range(count)])
+    def _come(self, count: int) -> float:
+        """Answers the processor time it took, in seconds, the jobs being there."""
+        jobs = [self._new() for _ in range(count)]
+        began = time.process_time()
+        self._dispatcher.arrived([FIRST_SHARD], jobs)
+        return time.process_time() - began
 
     def _new(self) -> QueuedJob:
         self._made += 1

@@ -60,8 +60,8 @@ class World:
 
     def limit_ended(self, job: QueuedJob) -> None:
         """As `LeaseTable.release` does."""
-        if job.limits is not None and self.backlog.limited.ended(job):
-            self.backlog.let_out_after(job, self.now_us)
+        if job.limits is not None:
+            self.backlog.let_out(self.backlog.limited.ended(job, self.now_us), self.now_us)
 
     def read(self) -> None:
         """Everything that windows want, as the store has it."""

@@ -15,7 +15,7 @@ from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.counts import BacklogCounts
 from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.limited import LimitedJobs
-from fairway.core.backlog.parked import ParkedJobs
+from fairway.core.backlog.parked import Entry, ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
 from fairway.core.backlog.streams import KEY_FIELDS, Stream, StreamKey, WindowLimits, key_of
@@ -131,27 +131,27 @@ class Backlog:
     def _to_head(self, stream: Stream, job: QueuedJob, now_us: int) -> None:
         if job.payload == NO_PAYLOAD:
             self._read_again(stream.key, job.id)  # which brings it whole
-        elif not self.runnable.may_run(stream.key):
+        elif stream.blocked and not self.runnable.may_run(stream.key):
             self.windows.evict(stream)
         else:  # also where the rest of the stream has to wait in the store
             self.windows.put_at_head(stream, job, now_us)
 
-    def let_out_after(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
-        """A run that counted under its keys `limited.ended`; answers who may have work by that."""
-        freed = self.limited.let_out_after(job, now_us)
-        woken = self._let_out(freed, now_us)
-        self.limited.woken |= woken
+    def let_out(self, freed: Iterable[Entry], now_us: int) -> set[tuple[PoolId, TenantId]]:
+        """Of runs that `limited.ended`; answers who may have work by that."""
+        self.limited.woken |= (woken := self._let_out(freed, now_us))
         return woken
 
     def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """Who may have work since limits were last looked at, and was perhaps not served."""
         return self._let_out(self.limited.recheck(now_us), now_us) | self.limited.take_woken()
 
-    def _let_out(self, jobs: Iterable[QueuedJob], now_us: int) -> set[tuple[PoolId, TenantId]]:
+    def _let_out(self, freed: Iterable[Entry], now_us: int) -> set[tuple[PoolId, TenantId]]:
         """Jobs that stepped aside go back to the heads of their streams."""
         woken: set[tuple[PoolId, TenantId]] = set()
-        for job in jobs:
-            if (stream := self._stream(key_of(job), job.id)) is not None:
+        for _, _, job, stream, _ in freed:
+            if stream is None or not self.windows.is_ours(stream):  # it was empty, and pruned
+                stream = self._stream(key_of(job), job.id)
+            if stream is not None:
                 self._to_head(stream, job, now_us)
                 woken.add((job.pool, job.tenant))
         return woken

@@ -10,18 +10,18 @@ the room is free. Jobs without limits meet nothing of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
 from fairway.core.backlog.key_limits import KeyCounts, KeyLimit, KeyName, Limits, unpack
-from fairway.core.backlog.parked import ParkedJobs
+from fairway.core.backlog.parked import Entry, ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
 from fairway.core.backlog.streams import Stream
 from fairway.core.backlog.tenant_backlog import TenantBacklogs
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import PoolId, ShardId, TenantId
-from fairway.core.job import QueuedJob, weight_bytes
+from fairway.core.job import QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
 
 RECHECK_US = 1_000_000
@@ -88,20 +88,16 @@ class LimitedJobs:
         self, job: QueuedJob, stream: Stream, limits: Limits, full: KeyLimit, now_us: int
     ) -> None:
         """It steps aside; where there is no room for that, its stream waits in the store."""
-        if self._parked.has_room(job.tenant, weight_bytes(job)):
-            self._step_aside(job, full, now_us)
-        else:
+        name = full.name(job.tenant)
+        if not self._parked.put(name, full.most, job, stream):
             self._stall(stream)
+        else:
+            self._tenants[job.pool, job.tenant].parked += 1
+            if full.per_ms and name not in self._timed:
+                self._set_timer(name, self._opens_us(name, now_us), now_us)
         if len(limits) > 1:  # it may have been let out for another key, and leaves a place there
             names = (limit.name(job.tenant) for limit in limits)
             self._unsure.update(dict.fromkeys(filter(self._parked.waits_under, names)))
-
-    def _step_aside(self, job: QueuedJob, full: KeyLimit, now_us: int) -> None:
-        name = full.name(job.tenant)
-        self._parked.put(name, full.most, job)
-        self._tenants[job.pool, job.tenant].parked += 1
-        if full.per_ms and name not in self._timed:
-            self._set_timer(name, self._opens_us(name, now_us), now_us)
 
     def runs(self, job: QueuedJob, since_us: int) -> None:
         """Granted by an earlier owner: it counts, whatever runs beside it."""
@@ -147,15 +143,15 @@ class LimitedJobs:
         heapify(self._timers)
         self._timed = {name for _, name in self._timers}
 
-    def _timers_over(self, now_us: int) -> list[QueuedJob]:
+    def _timers_over(self, now_us: int) -> list[Entry]:
         self._has_new_timer = False
-        freed = list[QueuedJob]()
+        freed = list[Entry]()
         for _ in range(LOOKS_AT_ONCE):
             if not self._timers or self._timers[0][0] > now_us or len(freed) >= LOOKS_AT_ONCE:
                 break
             name = heappop(self._timers)[1]
             self._timed.discard(name)
-            freed += self._let_out(name, now_us, LOOKS_AT_ONCE - len(freed))
+            freed += self._let_out(name, self._counts.used(name, now_us), len(freed))
             if self._parked.waits_under(name):
                 is_cut = len(freed) >= LOOKS_AT_ONCE  # and it may be open still
                 opens_us = now_us if is_cut else self._opens_us(name, now_us)
@@ -164,13 +160,12 @@ class LimitedJobs:
 
     # -- ends --------------------------------------------------------------------------------
 
-    def ended(self, job: QueuedJob) -> bool:
-        """Its run is over; answers whether somebody waits for that: see `let_out_after`."""
-        key, tenant = self._key_of.pop(job.id, None), job.tenant
+    def ended(self, job: QueuedJob, now_us: int) -> Sequence[Entry]:
+        """Its run is over; answers who goes back to its stream for that."""
+        key, tenant, freed = self._key_of.pop(job.id, None), job.tenant, _NOBODY
         if key is None:  # as a rule its limits are rates, to which an end is nothing
-            for one in self._counts.ended(job) if self._keys_of else ():
-                if self._parked.waits_under((tenant, one, 0)):
-                    return True
+            if self._keys_of:
+                freed = self._ended(job, now_us)
         else:  # as in `KeyCounts.ended`: one key, as a rule
             mine = self._running[tenant]
             left = mine[key] - 1
@@ -180,21 +175,23 @@ class LimitedJobs:
                 del mine[key]
                 if not mine:
                     del self._running[tenant]
-            if tenant in self._parked.jobs_of and self._parked.waits_under((tenant, key, 0)):
-                return True
-        return tenant in self._stalled
-
-    def let_out_after(self, job: QueuedJob, now_us: int) -> list[QueuedJob]:
-        """A run ended; answers who goes back to its stream."""
-        freed, tenant = list[QueuedJob](), job.tenant
-        for limit in unpack(job.limits or b"[]"):
-            if self._parked.waits_under(name := (tenant, limit.key, limit.per_ms)):
-                freed += self._let_out(name, now_us)
-        if job.tenant in self._stalled and self._is_half_free(job.tenant):
-            self._go_on(job.tenant)
+            if tenant in self._parked.rooms:
+                name = (tenant, key, 0)
+                if self._parked.waits_under(name):
+                    freed = self._let_out(name, left)
+        if self._stalled and tenant in self._stalled and self._is_half_free(tenant):
+            self._go_on(tenant)
         return freed
 
-    def recheck(self, now_us: int) -> list[QueuedJob]:
+    def _ended(self, job: QueuedJob, now_us: int) -> list[Entry]:
+        """The same of one that counted under several keys."""
+        freed = list[Entry]()
+        for key in self._counts.ended(job):
+            name = (job.tenant, key, 0)
+            freed += self._let_out(name, self._counts.used(name, now_us))
+        return freed
+
+    def recheck(self, now_us: int) -> list[Entry]:
         """Now and then: who could go back, though no run ended that would have said so.
 
         A job that was let out may have been given up with its window, or may not start yet.
@@ -214,23 +211,21 @@ class LimitedJobs:
             if not self._to_ask or len(freed) >= LOOKS_AT_ONCE:
                 break
             name, _nothing = self._to_ask.popitem()
-            freed += self._let_out(name, now_us, LOOKS_AT_ONCE - len(freed))
+            freed += self._let_out(name, self._counts.used(name, now_us), len(freed))
         return freed
 
     def take_woken(self) -> set[tuple[PoolId, TenantId]]:
         woken, self.woken = self.woken, set()
         return woken
 
-    def _let_out(
-        self, name: KeyName, now_us: int, count_max: int = LOOKS_AT_ONCE
-    ) -> list[QueuedJob]:
+    def _let_out(self, name: KeyName, used: int, others: int = 0) -> list[Entry]:
         """As many as there are places. They may not start after all: so the key is asked again."""
-        parked, freed = self._parked, list[QueuedJob]()
-        used = self._counts.used(name, now_us)
-        while len(freed) < count_max and (job := parked.take(name, used)) is not None:
+        parked, freed, most = self._parked, list[Entry](), LOOKS_AT_ONCE - others
+        while len(freed) < most and (entry := parked.take(name, used)) is not None:
             used += 1
+            job = entry[2]
             self._tenants[job.pool, job.tenant].parked -= 1
-            freed.append(job)
+            freed.append(entry)
         if freed and parked.waits_under(name):
             self._unsure[name] = None
         return freed
@@ -265,3 +260,6 @@ class LimitedJobs:
             if self._windows.is_ours(stream):
                 stream.blocked = not self._runnable.may_run(stream.key)
                 self._reading.want_more(stream)
+
+
+_NOBODY: Sequence[Entry] = ()

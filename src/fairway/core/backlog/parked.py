@@ -15,8 +15,11 @@ from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from fairway.core.backlog.key_limits import KeyName
 from fairway.core.backlog.priority import AGEING_MS
+from fairway.core.backlog.streams import Stream
 from fairway.core.ids import ShardId, TenantId
 from fairway.core.job import QueuedJob, due_ms_of, weight_bytes
 from fairway.core.ownership.tenant_shards import TenantShards
@@ -26,7 +29,16 @@ BYTES_TOTAL = 16 << 20
 JOBS_PER_TENANT = 4_000
 LINES_PER_KEY = 8  # a look at a key is a look at each
 
-Entry: TypeAlias = tuple[int, str, QueuedJob]
+#: Its rank, if others wait in its line, and its id: who goes first comes first. Then the job, the
+#: stream that it stepped out of, and its weight in bytes.
+Entry: TypeAlias = tuple[int, str, QueuedJob, Stream | None, int]
+
+
+class Room(Struct, gc=False):
+    """What one tenant takes of it."""
+
+    jobs: int = 0
+    size_bytes: int = 0
 
 
 class ParkedJobs:
@@ -34,8 +46,7 @@ class ParkedJobs:
         self._jobs_total = jobs_total
         self._bytes_total = bytes_total
         self._under: dict[KeyName, dict[int, list[Entry]]] = {}  # by their number: heaps
-        self.jobs_of: dict[TenantId, int] = {}
-        self._bytes_of: dict[TenantId, int] = {}
+        self.rooms: dict[TenantId, Room] = {}  # of tenants with any
         self._bytes = 0
         self.names: dict[str, KeyName] = {}  # job → what it waits for
 
@@ -43,7 +54,7 @@ class ParkedJobs:
         return len(self.names)
 
     def count(self, tenant: TenantId) -> int:
-        return self.jobs_of.get(tenant, 0)
+        return self.rooms.get(tenant, _NO_ROOM).jobs
 
     @property
     def keys(self) -> int:
@@ -59,37 +70,50 @@ class ParkedJobs:
         return min(JOBS_PER_TENANT, (self._jobs_total - others) // 2)
 
     def has_room(self, tenant: TenantId, size_bytes: int = 0) -> bool:
-        mine_bytes, mine = self._bytes_of.get(tenant, 0), self.jobs_of.get(tenant, 0)
-        most_bytes = (self._bytes_total - self._bytes + mine_bytes) // 2
-        most = (self._jobs_total - len(self.names) + mine) // 2
-        has_place = mine < most and mine < JOBS_PER_TENANT  # fewer than `most` says
-        return has_place and mine_bytes + size_bytes <= most_bytes
+        return self._has_place(self.rooms.get(tenant, _NO_ROOM), size_bytes)
 
-    def put(self, name: KeyName, most: int, job: QueuedJob) -> None:
-        """It starts when fewer than `most` places are taken."""
-        rank = due_ms_of(job) - job.priority * AGEING_MS
-        line = _line_of(self._under.setdefault(name, {}), most)
-        heappush(line, (rank, job.id, job))
-        self.names[job.id] = name
-        self._count(job, +1)
+    def _has_place(self, room: Room, size_bytes: int) -> bool:
+        mine, mine_bytes = room.jobs, room.size_bytes
+        if mine >= JOBS_PER_TENANT or mine >= (self._jobs_total - len(self.names) + mine) // 2:
+            return False  # as `most` says
+        return mine_bytes + size_bytes <= (self._bytes_total - self._bytes + mine_bytes) // 2
 
-    def take(self, name: KeyName, used: int) -> QueuedJob | None:
+    def put(self, name: KeyName, most: int, job: QueuedJob, stream: Stream | None = None) -> bool:
+        """It starts when fewer than `most` places are taken; answers False where it has no room."""
+        tenant, job_id, size_bytes = job.tenant, job.id, weight_bytes(job)
+        room = self.rooms.get(tenant) or Room()
+        if not self._has_place(room, size_bytes):
+            return False
+        entry, lines = (0, job_id, job, stream, size_bytes), self._under.get(name)
+        if lines is None:
+            self._under[name] = {most: [entry]}
+        else:
+            _join(_line_of(lines, most), entry)
+        self.names[job_id] = name
+        self.rooms[tenant] = room
+        room.jobs += 1
+        room.size_bytes += size_bytes
+        self._bytes += size_bytes
+        return True
+
+    def take(self, name: KeyName, used: int) -> Entry | None:
         """Who goes next while so many places of this key are taken; it waits here no more."""
         lines = self._under.get(name)
         if lines is None:
             return None
-        fitting = [most for most in lines if used < most]
-        if not fitting:
+        if len(lines) == 1:
+            [most] = lines
+        else:
+            fitting = [most for most in lines if used < most]
+            most = min(fitting, key=lambda one: _ranked(lines[one][0]), default=used)
+        if used >= most:
             return None
-        most = fitting[0]
-        if len(fitting) > 1:
-            most = min(fitting, key=lambda one: lines[one][0])
         line = lines[most]
-        job = heappop(line)[2]
+        entry = heappop(line)
         if not line:
             del lines[most]
-        self._gone(name, job)
-        return job
+        self._gone(name, entry)
+        return entry
 
     def drop(self, ids: Iterable[str]) -> list[QueuedJob]:
         """Those of these jobs that are here are gone; a key is gone through once for all."""
@@ -109,31 +133,44 @@ class ParkedJobs:
         return self.drop([job for job, name in self.names.items() if name[0] == tenant])
 
     def _drop(self, name: KeyName, ids: set[str]) -> list[QueuedJob]:
-        lines, dropped = self._under[name], list[QueuedJob]()
+        lines, dropped = self._under[name], list[Entry]()
         for most, entries in list(lines.items()):
-            dropped += [entry[2] for entry in entries if entry[1] in ids]
+            dropped += [entry for entry in entries if entry[1] in ids]
             if left := [entry for entry in entries if entry[1] not in ids]:
                 heapify(left)
                 lines[most] = left
             else:
                 del lines[most]
-        for job in dropped:
-            self._gone(name, job)
-        return dropped
+        for entry in dropped:
+            self._gone(name, entry)
+        return [entry[2] for entry in dropped]
 
-    def _gone(self, name: KeyName, job: QueuedJob) -> None:
+    def _gone(self, name: KeyName, entry: Entry) -> None:
+        _, job_id, job, _, size_bytes = entry
         if not self._under.get(name, True):
             del self._under[name]
-        del self.names[job.id]
-        self._count(job, -1)
+        del self.names[job_id]
+        room = self.rooms[job.tenant]
+        room.jobs -= 1
+        room.size_bytes -= size_bytes
+        self._bytes -= size_bytes
+        if not room.jobs:
+            del self.rooms[job.tenant]
 
-    def _count(self, job: QueuedJob, sign: int) -> None:
-        tenant, size_bytes = job.tenant, sign * weight_bytes(job)
-        jobs = self.jobs_of[tenant] = self.jobs_of.get(tenant, 0) + sign
-        self._bytes_of[tenant] = self._bytes_of.get(tenant, 0) + size_bytes
-        self._bytes += size_bytes
-        if not jobs:
-            del self.jobs_of[tenant], self._bytes_of[tenant]
+
+_NO_ROOM = Room()
+
+
+def _ranked(entry: Entry) -> Entry:
+    """One that is alone in its line, as most are, needs no rank."""
+    job = entry[2]
+    return (due_ms_of(job) - job.priority * AGEING_MS, *entry[1:])
+
+
+def _join(line: list[Entry], entry: Entry) -> None:
+    if len(line) == 1:
+        line[0] = _ranked(line[0])
+    heappush(line, _ranked(entry) if line else entry)
 
 
 def _line_of(lines: dict[int, list[Entry]], most: int) -> list[Entry]:

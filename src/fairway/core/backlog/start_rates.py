@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection
-from itertools import islice
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
 from typing import TypeAlias
 
 import msgspec
@@ -32,7 +32,6 @@ KEYS_TOTAL = 100_000
 KEYS_PER_TENANT = 10_000
 _WINDOW_BYTES = 16  # of a saved one, beside its key and marks
 KEYS_PER_LOOK = 2_000  # half a millisecond
-KEPT_US = 10_000_000  # after its while: a key that comes again soon finds its window
 LET_GO_PART = 16  # where there are too many: one of so many goes, for it takes as long as one
 CLOSED_US_MAX = 60_000_000  # after a change of owner
 
@@ -98,9 +97,10 @@ class StartWindow(Struct, eq=False, gc=False):
 
     def _add_mark(self, now_us: int) -> None:
         if self.older is None:
-            self.older = array("q")
-        count = self.used - sum(self.older[2::3])
-        self.older.extend((self.first_us, self.last_us, count))
+            self.older = array("q", (self.first_us, self.last_us, self.used))
+        else:
+            count = self.used - sum(self.older[2::3])
+            self.older.extend((self.first_us, self.last_us, count))
         self.first_us = self.last_us = now_us
 
     def opens_us(self, now_us: int) -> int:
@@ -129,30 +129,71 @@ class StartWindow(Struct, eq=False, gc=False):
 
 #: A key with one start that counts, as most have, is that moment alone: with very many keys it is
 #: their memory that takes time to reach.
-Windows: TypeAlias = dict[RateName, StartWindow | int]
+Known: TypeAlias = StartWindow | int
 
 
-def _last_us(known: StartWindow | int) -> int:
+class Windows:
+    """Of one tenant, in two generations: keys that started since the last turn, and those that did
+    so before it and not since. At a turn nothing of the older ones counts any more, so they go all
+    at once: nobody looks at each of them."""
+
+    __slots__ = ("before", "longest_ms", "now", "turns_us")
+
+    def __init__(self) -> None:
+        self.now: dict[RateName, Known] = {}
+        self.before: dict[RateName, Known] = {}
+        self.turns_us = 0  # the older ones are over then, whatever their lengths
+        self.longest_ms = 0  # of the younger ones
+
+    def __len__(self) -> int:
+        return len(self.now) + len(self.before)
+
+    def items(self) -> Iterator[tuple[RateName, Known]]:
+        """Those that started longest ago first, as far as is known."""
+        return chain(self.before.items(), self.now.items())
+
+    def get(self, name: RateName) -> Known | None:
+        known = self.now.get(name)
+        return self.before.get(name) if known is None else known
+
+    def put(self, name: RateName, known: Known) -> None:
+        """A start of it, which may have been here before."""
+        if self.before:
+            self.before.pop(name, None)
+        self.now[name] = known
+        self.longest_ms = max(self.longest_ms, name[1])
+
+    def turn(self, now_us: int) -> None:
+        """It is time: see `turns_us`."""
+        self.before, self.now = self.now, {}
+        self.turns_us, self.longest_ms = now_us + self.longest_ms * 1000, 0
+
+    def drop(self, name: RateName) -> None:
+        if self.now.pop(name, None) is None:
+            del self.before[name]
+
+
+def _last_us(known: Known) -> int:
     return known if isinstance(known, int) else known.last_us
 
 
-def _window(name: RateName, known: StartWindow | int) -> StartWindow:
+def _window(name: RateName, known: Known) -> StartWindow:
     """The same, whole."""
     if isinstance(known, int):
         return StartWindow(name[1] * 1000, known, known, known)
     return known
 
 
-def _is_over(name: RateName, known: StartWindow | int, now_us: int) -> bool:
+def _is_over(name: RateName, known: Known, now_us: int) -> bool:
     return now_us - _last_us(known) >= name[1] * 1000
 
 
-def _was_not_used(known: StartWindow | int) -> bool:
+def _was_not_used(known: Known) -> bool:
     """Since its place among others was found; of a lone start, perhaps."""
     return isinstance(known, int) or known.seen_us == known.last_us
 
 
-def _older_half(some: list[tuple[RateName, StartWindow | int]]) -> list[RateName]:
+def _older_half(some: list[tuple[RateName, Known]]) -> list[RateName]:
     """The names of those whose last start is longest ago."""
     some.sort(key=lambda each: _last_us(each[1]))
     return [name for name, _ in some[: (len(some) + 1) // 2]]
@@ -241,7 +282,8 @@ class StartRates:
             name = (one.key, one.length_ms)
             window = _window(name, saved_us)
             window.restore(one.marks, saved_us)
-            self._add(one.tenant, name, window)
+            self._windows.setdefault(one.tenant, Windows()).put(name, window)
+            self._keys += 1
 
     def home(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
@@ -272,36 +314,49 @@ class StartRates:
         if now_us - self._last_since_us < length_us and self._is_closed(tenant, name, now_us):
             return False
         mine = self._windows.get(tenant)
-        known = None if mine is None else mine.get(name)
-        if mine is not None and isinstance(known, int) and now_us - known >= length_us:
-            mine[name] = now_us  # as in `started`, which most need not ask
-            return True
+        if mine is not None:
+            if now_us >= mine.turns_us:
+                self._turn(mine, now_us)
+            now, before = mine.now, mine.before
+            count = len(now) + len(before)
+            has_room = count < KEYS_PER_TENANT and count + 1 < self._keys_total - self._keys
+            if has_room and name not in now and name not in before:  # as a rule
+                now[name] = now_us
+                if name[1] > mine.longest_ms:
+                    mine.longest_ms = name[1]
+                self._keys += 1
+                return True
         return self.started(tenant, name, now_us, most)
 
     def started(self, tenant: TenantId, name: RateName, now_us: int, most: int = NO_BOUND) -> bool:
         """The same of one that another owner may have started."""
         mine = self._windows.get(tenant)
-        known = None if mine is None else mine.get(name)
-        if mine is None or known is None:
-            if mine is not None and len(mine) >= self._most(mine):
+        if mine is None:
+            mine = self._windows[tenant] = Windows()
+        elif now_us >= mine.turns_us:
+            self._turn(mine, now_us)
+        known = mine.get(name)
+        if known is None:
+            if mine and len(mine) >= self._most(mine):
                 self._make_room(mine, now_us)
-            self._add(tenant, name, now_us)
+            mine.put(name, now_us)
+            self._keys += 1
             return True
         if _is_over(name, known, now_us):  # nothing of it counts
-            mine[name] = now_us
+            mine.put(name, now_us)
             return True
         if isinstance(known, int):
             if most <= 1:
                 return False
-            known = mine[name] = _window(name, known)
-        return known.add(now_us, most)
+            known = _window(name, known)
+        if not known.add(now_us, most):
+            return False
+        mine.put(name, known)
+        return True
 
-    def _add(self, tenant: TenantId, name: RateName, known: StartWindow | int) -> None:
-        mine = self._windows.get(tenant)
-        if mine is None:
-            mine = self._windows[tenant] = {}
-        mine[name] = known
-        self._keys += 1
+    def _turn(self, mine: Windows, now_us: int) -> None:
+        self._keys -= len(mine.before)
+        mine.turn(now_us)
 
     def _most(self, mine: Windows) -> int:
         return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
@@ -319,32 +374,27 @@ class StartRates:
                 one.seen_us = one.last_us
             elif not over:
                 continue  # behind younger ones it would outlast them
-            mine[name] = mine.pop(name)
+            mine.drop(name)
+            mine.put(name, one)
         for name in gone:
-            del mine[name]
+            mine.drop(name)
         self._keys -= len(gone)
 
     def forget_over(self, now_us: int) -> None:
-        """Upkeep, a part at a time: keys of whose starts none has counted for a while."""
-        looked = 0
+        """Upkeep, a part at a time: keys of whose starts none counts any more."""
+        looked, most = 0, min(self._keys // LET_GO_PART + 1, KEYS_PER_LOOK)
         for _ in range(len(self._windows)):
-            if looked >= KEYS_PER_LOOK:
+            if looked >= most:
                 return
             tenant, mine = next(iter(self._windows.items()))
             looked += len(mine)
-            # Where room is short, what is over gives way at once: else what counts would have to.
-            before_us = now_us - (KEPT_US if 2 * len(mine) < self._most(mine) else 0)
-            over = [
-                name
-                for name, one in mine.items()
-                if before_us - (one if isinstance(one, int) else one.last_us) >= name[1] * 1000
-            ]
+            over = [name for name, one in mine.items() if _is_over(name, one, now_us)]
             for name in over:
-                del mine[name]
+                mine.drop(name)
             self._keys -= len(over)
             self._windows.move_to_end(tenant)
             if not mine:
                 del self._windows[tenant]
 
 
-_NONE: Windows = {}
+_NONE = Windows()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairway.core.backlog.backlog import Backlog
+from fairway.core.backlog.parked import Entry
 from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import Epoch, PoolId, TenantId
 from fairway.core.job import QueuedJob
@@ -140,8 +141,12 @@ class LeaseTable(dict[str, Lease]):
             lease.session.drop(lease)
             if backlog.has_lanes:
                 backlog.run_ended(job, now_us)
-            if job.limits is not None and not lease.reported and backlog.limited.ended(job):
-                self._let_out_after(job, now_us)
+            if (
+                job.limits is not None
+                and not lease.reported
+                and (freed := backlog.limited.ended(job, now_us))
+            ):
+                self._let_out(freed, now_us)
             if running is not None:
                 pool = lease.moved_to or job.pool
                 shares[pool].finish(running, now_us)
@@ -153,13 +158,13 @@ class LeaseTable(dict[str, Lease]):
         """It was taken from its window, and gets no lease: share, lane and places are free."""
         if self._backlog.has_lanes:
             self._backlog.run_ended(job, now_us)
-        if job.limits is not None and self._backlog.limited.ended(job):
-            self._let_out_after(job, now_us)
+        if job.limits is not None:
+            self._let_out(self._backlog.limited.ended(job, now_us), now_us)
         self._shares[job.pool].finish(running, now_us)
 
-    def _let_out_after(self, job: QueuedJob, now_us: int) -> None:
+    def _let_out(self, freed: Iterable[Entry], now_us: int) -> None:
         """Who waited for a place under its keys may start: on the slot that it leaves, at once."""
-        for pool, tenant in self._backlog.let_out_after(job, now_us):
+        for pool, tenant in self._backlog.let_out(freed, now_us):
             self._shares[pool].wake(tenant, now_us)
             self._held.stir(pool, tenant)
 
@@ -169,8 +174,8 @@ class LeaseTable(dict[str, Lease]):
         lease.reported = True
         if self._backlog.has_lanes:
             self._backlog.run_ended(lease.job, now_us)
-        if lease.job.limits is not None and self._backlog.limited.ended(lease.job):
-            self._let_out_after(lease.job, now_us)
+        if lease.job.limits is not None:
+            self._let_out(self._backlog.limited.ended(lease.job, now_us), now_us)
         if lease.running is not None:
             pool = lease.moved_to or lease.job.pool
             self._shares[pool].finish(lease.running, now_us)
