@@ -28,6 +28,7 @@ from fairway.cli.terminal.output import (
     Column,
     Record,
     Yes,
+    is_terminal,
     painted,
     say,
     show_lines,
@@ -101,6 +102,8 @@ def list_(*, which: Which = ALL, limit: int = 20, options: Whose = MINE) -> None
         raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
     found = options.tenant().pages("/v1/jobs", "jobs", limit, **which.query())
     options.rows({"jobs": found}, found, COLUMNS, "No jobs.")
+    if len(found) == limit and options.form == "table" and is_terminal():
+        say(painted(f"the newest {limit}; --limit shows more", "dim"))
 
 
 @app.command
