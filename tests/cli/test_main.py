@@ -81,6 +81,13 @@ def test_a_command_loads_what_it_needs(tmp_path: Path, words: list[str]) -> None
     assert loaded & HEAVY == set()
 
 
+def test_a_look_at_a_data_folder_loads_no_server(tmp_path: Path) -> None:
+    """`fairway check` beside a platform that runs: a third of its time was reading this."""
+    loaded = _loaded_by(tmp_path, "import fairway.cli.processes.postgres")
+    assert "fairway.store.postgres.embedded" in loaded
+    assert loaded & (HEAVY - {"asyncio", "asyncpg", "uvloop"}) == set()
+
+
 def test_no_command_loads_a_server_before_it_is_asked_to_do_anything(tmp_path: Path) -> None:
     """Each family in one process: whoever loads something heavy is found by asking it alone."""
     places = {
