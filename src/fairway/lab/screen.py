@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fairway.lab.report.content import Report
+from fairway.lab.report.content import Mark, Report
 from fairway.rig.verdict import Verdict
 
 screen = Console(stderr=True, highlight=False)
+MARKS = {Mark.GOOD: "green", Mark.BAD: "red", Mark.OPEN: "yellow", Mark.PLAIN: "default"}
 
 
 class Bar:
@@ -49,9 +50,10 @@ def tell(report: Report, page: str) -> None:
     mark = f"[bold {colour[report.verdict]}]{report.word.capitalize()}.[/]"
     screen.print(f"\n[bold]{report.title}[/]\n{mark} {report.found}\n{report.answer}\n")
     for finding in report.findings:
-        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: " "}[finding.holds]
+        mark = finding.mark(report.verdict)
+        sign = f"[{MARKS[mark]}]{mark.value}[/]"
         screen.print(
-            f"  {mark} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
+            f"  {sign} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
         )
     for reason in report.doubts:
         screen.print(f"  [yellow]unjudged:[/] {reason}")
