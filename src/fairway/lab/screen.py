@@ -12,6 +12,7 @@ from fairway.lab.report.content import Mark, Report
 from fairway.rig.verdict import Verdict
 
 screen = Console(stderr=True, highlight=False)
+NAME_CELLS = 34
 MARKS = {Mark.GOOD: "green", Mark.BAD: "red", Mark.OPEN: "yellow", Mark.PLAIN: "default"}
 
 
@@ -51,9 +52,12 @@ def tell(report: Report, page: str) -> None:
     screen.print(f"\n[bold]{report.title}[/]\n{mark} {report.found}\n{report.answer}\n")
     for finding in report.findings:
         mark = finding.mark(report.verdict)
-        sign = f"[{MARKS[mark]}]{mark.value}[/]"
+        name = f"{finding.name:<{NAME_CELLS}}"
+        if len(name) > NAME_CELLS:  # its figure stands below, in line with the others
+            name += f"\n{'':<{NAME_CELLS + 4}}"
         screen.print(
-            f"  {sign} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
+            f"  [{MARKS[mark]}]{mark.value}[/] {name} [bold]{finding.value:<14}[/]"
+            f" [dim]{finding.aim}[/]"
         )
     for reason in report.doubts:
         screen.print(f"  [yellow]unjudged:[/] {reason}")

@@ -168,7 +168,7 @@ def _draw(figure: Any, scenario: Scenario, stories: list[Story]) -> None:
         )
     plain_log(waits)
     waits.set(title="Pick-up, p99 of each moment", xlabel="seconds")
-    waits.legend(loc="upper right", ncols=2)
+    waits.legend(loc="best", ncols=2)
     for one in scenario.happenings:
         for axes in (rates, waits):
             axes.axvline(one.at, color=SERIES[4], linewidth=1, linestyle=(0, (4, 3)))
