@@ -73,7 +73,9 @@ HEAVY = {
 STARTING = {"up", "server", "postgres", "fleet"}
 
 
-@pytest.mark.parametrize("words", [["worker", "ls"], ["check"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["worker", "ls"], ["check"], ["jobs", "logs", "x", "--key", "k"]], ids=" ".join
+)
 def test_a_command_loads_what_it_needs(tmp_path: Path, words: list[str]) -> None:
     """Most of an answer's time is Python reading modules: those of others are left alone."""
     loaded = _loaded_by(tmp_path, "from fairway.__main__ import run; run()", *words)

@@ -48,8 +48,8 @@ def bar(text: str, total: float) -> Iterator[Bar]:
 def tell(report: Report, page: str) -> None:
     """The findings in a few lines, and where the page is."""
     colour = {Verdict.HELD: "green", Verdict.NOT_HELD: "red", Verdict.UNJUDGED: "yellow"}
-    mark = f"[bold {colour[report.verdict]}]{report.word.capitalize()}.[/]"
-    screen.print(f"\n[bold]{report.title}[/]\n{mark} {report.found}\n{report.answer}\n")
+    verdict = f"[bold {colour[report.verdict]}]{report.word.capitalize()}.[/]"
+    screen.print(f"\n[bold]{report.title}[/]\n{verdict} {report.found}\n{report.answer}\n")
     for finding in report.findings:
         mark = finding.mark(report.verdict)
         name = f"{finding.name:<{NAME_CELLS}}"
