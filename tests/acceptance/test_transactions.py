@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.jobs import nap
 from tests.acceptance.processes import until
@@ -14,13 +15,15 @@ from tests.postgres import connected
 import fairway.sql
 from fairway.store.connections.database import Connection
 
-COMMITTED = 300  # and as many that are rolled back
-KILLS = 2
+#: Committed, as many rolled back, and how often a server is killed meanwhile.
+FEW, MANY = (300, 2), (1000, 5)
 PAUSE_SECONDS = 0.01  # so that the shop is open for longer than a server is away
 
 
+@pytest.mark.parametrize(("count", "kills"), [FEW, pytest.param(*MANY, marks=pytest.mark.slow)])
+@pytest.mark.timeout(600)
 async def test_exactly_the_committed_ones_run_whatever_dies(
-    house: House, figures: dict[str, str]
+    house: House, figures: dict[str, str], count: int, kills: int
 ) -> None:
     await house.open(workers=1)
     async with connected(house.dsn) as owner:
@@ -31,7 +34,7 @@ async def test_exactly_the_committed_ones_run_whatever_dies(
 
     async def keep_shop(dsn: str) -> None:
         async with connected(dsn) as shop:
-            for _ in range(COMMITTED):
+            for _ in range(count):
                 rolled_back.add(await order(shop, is_kept=False))
                 committed.add(await order(shop, is_kept=True))
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -39,8 +42,8 @@ async def test_exactly_the_committed_ones_run_whatever_dies(
     waited, outages = [], []
     async with login_of(house.dsn, "acme") as dsn:
         shop = asyncio.create_task(keep_shop(dsn))
-        for n in range(1, KILLS + 1):
-            await until(is_past(committed, n * COMMITTED // (KILLS + 1)), 60, "orders")
+        for n in range(1, kills + 1):
+            await until(is_past(committed, n * count // (kills + 1)), 60, "orders")
             await house.servers[0].kill()
             await until(is_past(committed, len(committed) + 10), 60, "orders without a server")
             waited.append(await in_outbox(house))
@@ -52,7 +55,7 @@ async def test_exactly_the_committed_ones_run_whatever_dies(
         while await in_outbox(house):  # noqa: ASYNC110  # the database has no event for it
             await asyncio.sleep(0.05)
     verdict = await house.check(sorted(committed))
-    assert len(committed) == len(rolled_back) == COMMITTED
+    assert len(committed) == len(rolled_back) == count
     assert set(await house.book.rows()) == committed
     ran = {line["job"] for line in house.ledger.lines()}
     assert ran == committed
@@ -60,7 +63,7 @@ async def test_exactly_the_committed_ones_run_whatever_dies(
         orders = {str(row["job"]) for row in await owner.fetch("SELECT job FROM orders")}
     assert orders == committed
     figures["transactions, committed and rolled back"] = (
-        f"{len(committed)} and {len(rolled_back)}, {KILLS} kills, {waited} waited meanwhile, ready"
+        f"{len(committed)} and {len(rolled_back)}, {kills} kills, {waited} waited meanwhile, ready"
         f" again after {max(outages):.1f} s at most, {verdict.ran_twice} jobs ran twice"
     )
 

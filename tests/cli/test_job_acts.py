@@ -88,11 +88,12 @@ def test_a_narrow_screen_cuts_no_id(access: Mapping[str, str], job: str, tmp_pat
     except OSError:  # Linux says so when the last writer has gone
         pass
     assert asking.wait(60) == 0
-    heading, row, note = out.decode().replace("\r", "").splitlines()
+    heading, row, note, more = out.decode().replace("\r", "").splitlines()
     assert heading.startswith("\x1b[1mid")
     assert row.split()[:3] == [job, "cli.work", "queued"]
     assert len(row) <= 64
     assert "no room for: pool, attempts, ran, due" in note
+    assert "the newest 1; --limit shows more" in more
 
 
 def test_jobs_that_come_are_seen_until_ctrl_c(

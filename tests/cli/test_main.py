@@ -73,12 +73,21 @@ HEAVY = {
 STARTING = {"up", "server", "postgres", "fleet"}
 
 
-@pytest.mark.parametrize("words", [["worker", "ls"], ["check"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["worker", "ls"], ["check"], ["jobs", "logs", "x", "--key", "k"]], ids=" ".join
+)
 def test_a_command_loads_what_it_needs(tmp_path: Path, words: list[str]) -> None:
     """Most of an answer's time is Python reading modules: those of others are left alone."""
     loaded = _loaded_by(tmp_path, "from fairway.__main__ import run; run()", *words)
     assert "fairway.cli.terminal.output" in loaded
     assert loaded & HEAVY == set()
+
+
+def test_a_look_at_a_data_folder_loads_no_server(tmp_path: Path) -> None:
+    """`fairway check` beside a platform that runs: a third of its time was reading this."""
+    loaded = _loaded_by(tmp_path, "import fairway.cli.processes.postgres")
+    assert "fairway.store.postgres.embedded" in loaded
+    assert loaded & (HEAVY - {"asyncio", "asyncpg", "uvloop"}) == set()
 
 
 def test_no_command_loads_a_server_before_it_is_asked_to_do_anything(tmp_path: Path) -> None:

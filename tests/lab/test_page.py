@@ -11,6 +11,7 @@ import pytest
 
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.page import write
+from fairway.lab.screen import tell
 from fairway.rig.verdict import Verdict
 
 
@@ -67,6 +68,21 @@ CASES: dict[str, tuple[dict[str, Any], str, Verdict]] = {
         Verdict.UNJUDGED,
     ),
 }
+
+
+def test_a_busy_machine_marks_no_aim_as_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [Finding("rate", "5 /s", "≥ 6", False), Finding("lost", "0", "0", True)]
+    made = report(drawings=[], findings=found, doubts=["the machine was busy"])
+    text = write(made, tmp_path).read_text("utf-8")
+    tell(made, "trial.html")
+    for said in (text, capsys.readouterr().err):
+        assert "✗" not in said
+        assert "?" in said
+        assert "✓" in said
+    assert 'class="finding open"' in text
+    assert 'class="finding bad"' not in text
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,7 +10,8 @@ import pytest
 
 from fairway import FairwayError
 from fairway.lab.experiments.fleet import arrivals
-from fairway.lab.measure.figures import Story, bound, figures
+from fairway.lab.experiments.fleet_report import said_once, told
+from fairway.lab.measure.figures import Bound, Story, bound, figures
 from fairway.lab.scenario import faster, load, names
 
 WANTED = {
@@ -28,6 +29,7 @@ def test_every_scenario_of_the_lab_can_be_read() -> None:
     for name in names():
         scenario = load(name)
         assert scenario.name == name
+        assert all(one.says for one in scenario.expect)
         assert scenario.expect
         groups = {group.name for group in scenario.tenants}
         assert all(one.group in groups for one in scenario.happenings if one.what == "burst")
@@ -99,3 +101,30 @@ def test_a_bound_on_a_figure_or_on_a_ratio_holds_or_does_not() -> None:
     assert bound(found, "a", "b", 2.5, 1.5).holds
     assert not bound(found, "a", "b", None, 3.0).holds
     assert not bound(found, "missing", "", 1.0, None).holds  # a figure that is not there is no pass
+
+
+def test_what_did_not_hold_is_said_in_words() -> None:
+    names = ["the others' time to the end ÷ before", "the others' wait", "jobs that died"]
+    bounds = [
+        Bound("noisy/a/b/latency_p99_s ÷ quiet/a/b/latency_p99_s", 2.06, 2.0, None),
+        Bound("noisy/a/b/pickup_p99_s", 1.18, 0.5, None),
+        Bound("all/all/all/dead", 0.0, 0.0, None),
+    ]
+    assert told(names, bounds) == (
+        "the others' time to the end ÷ before was 2.06 ×, and ≤ 2 × was asked;"
+        " the others' wait was 1.18 s, and ≤ 500 ms was asked"
+    )
+    assert told(names[2:], bounds[2:]) == "all that was expected held"
+
+
+def test_a_row_is_not_said_twice() -> None:
+    paths = {"all/all/all", "all/all/short", "all/a/all", "all/a/short", "all/b/all", "all/b/short"}
+    quiet = {"quiet/all/all", "quiet/all/short", "quiet/a/all", "quiet/a/short"}
+    assert said_once(paths | quiet) == [
+        "all/a/short",
+        "all/all/short",
+        "all/b/short",
+        "quiet/a/short",
+    ]
+    several = {"all/all/all", "all/all/long", "all/all/short"}
+    assert several <= set(said_once({*several, "all/a/long", "all/b/short"}))

@@ -30,9 +30,9 @@ def test_the_manual_fixture_reaches_sync_tests(fairway_manual: MemoryDoor) -> No
 
 async def test_the_clock_fixture_opens_manual_mode(fairway_clock: Clock) -> None:
     handle = await flaky.aenqueue(2)
-    await testing.adrain(with_scheduled=False)
+    await testing.adrain()
     fairway_clock.advance("1h")
-    assert await testing.adrain(with_scheduled=False) == {"succeeded": 1}
+    assert await testing.adrain() == {"succeeded": 1}
     assert await handle.aresult() == 2
 
 

@@ -42,9 +42,9 @@ def test_a_delayed_job_waits_for_its_time_in_tests() -> None:
     with testing.manual() as mode:
         handle = remind.options(delay="2h").enqueue("ada")
         assert handle.status().state == "scheduled"
-        assert testing.drain(with_scheduled=False) == {}
+        assert testing.drain() == {}
         mode.clock.advance("2h")
-        assert testing.drain(with_scheduled=False) == {"succeeded": 1}
+        assert testing.drain() == {"succeeded": 1}
 
 
 def test_a_scheduled_job_can_be_moved() -> None:
@@ -52,7 +52,7 @@ def test_a_scheduled_job_can_be_moved() -> None:
         handle = remind.options(delay="2h").enqueue("ada")
         handle.reschedule(delay="10m")
         mode.clock.advance("10m")
-        assert testing.drain(with_scheduled=False) == {"succeeded": 1}
+        assert testing.drain() == {"succeeded": 1}
         with pytest.raises(Conflict):
             handle.reschedule(delay="1m")
         with pytest.raises(ValueError, match="either"):

@@ -88,9 +88,9 @@ async def test_in_tests_the_last_of_many_runs() -> None:
         testing.clock.advance("9s")
         handles += await index.aenqueue_many([("a", 4), ("a", 5)])
         testing.clock.advance("9s")
-        assert dict(await testing.adrain(with_scheduled=False)) == {"succeeded": 1}
+        assert dict(await testing.adrain()) == {"succeeded": 1}
         assert await other.aresult() == 7
-        await testing.adrain()
+        await testing.adrain(with_scheduled=True)
         assert await handles[-1].aresult() == 5
         assert [one.state.label for one in mode.enqueued].count("cancelled") == 4
 
@@ -101,7 +101,7 @@ async def test_in_tests_a_steady_stream_still_runs() -> None:
         for n in range(20):
             handles.append(await index.aenqueue("a", n))
             testing.clock.advance("5s")
-            await testing.adrain(with_scheduled=False)
+            await testing.adrain()
         ran = [n for n, one in enumerate(handles) if (await one.astatus()).state == "succeeded"]
         assert ran == [11]  # of calls 0 s to 55 s, when a minute was over
 

@@ -29,7 +29,7 @@ HISTORY = (
     Column("severity", "severity"),
     Column("name", "name"),
     Column("about", "subject"),
-    Column("lasted", lambda one: _lasted(one)),
+    Column("lasted", lambda one: _lasted(one), "spare"),
     Column("what was seen", "text", "fold"),
 )
 

@@ -66,6 +66,10 @@ def ls(
         remote.call("PUT", "/v1/events/settings", {"job_events": job_events})
     found = _newest(remote, limit, **asdict(which))
     options.rows({"events": found}, found, EVENTS, "No events.")
+    if not found and options.form == "table":
+        settings = remote.get("/v1/events/settings")
+        if not settings["job_events"]:
+            say("What becomes of jobs is written down from `fairway events --job-events` on.")
 
 
 @app.command

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
-from fairway.cli.remote import MINE, Whose
-from fairway.sdk.client.blocking import iterate
+from fairway.cli.remote import MINE, Remote, Whose
 from fairway.wire.run_logs import LogLine
 
 
@@ -29,14 +29,30 @@ def logs(
     attempt
         Only what this try of it said.
     """
-    client = options.tenant().client()
-    is_text, said = options.form == "table", False
-    for line in iterate(client.logs(id, attempt, follow=follow)):
+    remote, is_text, said = options.tenant(), options.form == "table", False
+    for line in (_followed if follow else _kept)(remote, id, attempt):
         said = True
         sys.stdout.write((_text(line) if is_text else msgspec.json.encode(line).decode()) + "\n")
         sys.stdout.flush()
     if is_text and not said:
         sys.stdout.write("No lines.\n")
+
+
+def _kept(remote: Remote, id: str, attempt: int | None) -> Iterator[LogLine]:
+    """What is there by now, page by page."""
+    cursor = None
+    while True:
+        page = remote.get(f"/v1/jobs/{id}/logs", attempt=attempt, cursor=cursor)
+        yield from msgspec.convert(page["lines"], list[LogLine])
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return
+
+
+def _followed(remote: Remote, id: str, attempt: int | None) -> Iterable[LogLine]:
+    from fairway.sdk.client.blocking import iterate  # costs as much as the rest of the command
+
+    return iterate(remote.client().logs(id, attempt, follow=True))
 
 
 def _text(line: LogLine) -> str:

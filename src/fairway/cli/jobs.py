@@ -29,6 +29,7 @@ from fairway.cli.terminal.output import (
     Column,
     Record,
     Yes,
+    is_terminal,
     painted,
     say,
     show_lines,
@@ -93,6 +94,8 @@ def list_(*, which: Which = ALL, limit: int = 20, options: Whose = MINE) -> None
     check_limit(limit)
     found = options.tenant().pages("/v1/jobs", "jobs", limit, **query_of(which))
     options.rows({"jobs": found}, found, COLUMNS, "No jobs.")
+    if len(found) == limit and options.form == "table" and is_terminal():
+        say(painted(f"the newest {limit}; --limit shows more", "dim"))
 
 
 @app.command

@@ -22,9 +22,9 @@ KEYS = (
     Column("scope", "scope"),
     Column("tenant", lambda one: one["tenant"] or "–"),
     Column("name", lambda one: one["name"] or "–"),
-    Column("may", lambda one: " ".join(one["permissions"])),
     Column("used", lambda one: age(one["last_used_at"])),
-    Column("age", lambda one: age(one["created_at"])),
+    Column("may", lambda one: " ".join(one["permissions"]), "spare"),
+    Column("age", lambda one: age(one["created_at"]), "spare"),
     Column("ends", lambda one: age(one["expires_at"]), "spare"),
     Column("only", lambda one: " ".join(_bounds(one)), "spare"),
 )

@@ -57,9 +57,13 @@ class Window(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Expectation(Struct, forbid_unknown_fields=True, frozen=True):
-    """A figure and its bounds; with `against`, the bounds are on their ratio."""
+    """A figure and its bounds; with `against`, the bounds are on their ratio.
+
+    `says` is what the figure is, in words for the page.
+    """
 
     figure: str
+    says: str = ""
     against: str = ""
     most: float | None = None
     least: float | None = None

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fairway.lab.report.content import Report
+from fairway.lab.report.content import Mark, Report
 from fairway.rig.verdict import Verdict
 
 screen = Console(stderr=True, highlight=False)
+NAME_CELLS = 34
+MARKS = {Mark.GOOD: "green", Mark.BAD: "red", Mark.OPEN: "yellow", Mark.PLAIN: "default"}
 
 
 class Bar:
@@ -46,12 +48,16 @@ def bar(text: str, total: float) -> Iterator[Bar]:
 def tell(report: Report, page: str) -> None:
     """The findings in a few lines, and where the page is."""
     colour = {Verdict.HELD: "green", Verdict.NOT_HELD: "red", Verdict.UNJUDGED: "yellow"}
-    mark = f"[bold {colour[report.verdict]}]{report.word.capitalize()}.[/]"
-    screen.print(f"\n[bold]{report.title}[/]\n{mark} {report.found}\n{report.answer}\n")
+    verdict = f"[bold {colour[report.verdict]}]{report.word.capitalize()}.[/]"
+    screen.print(f"\n[bold]{report.title}[/]\n{verdict} {report.found}\n{report.answer}\n")
     for finding in report.findings:
-        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: " "}[finding.holds]
+        mark = finding.mark(report.verdict)
+        name = f"{finding.name:<{NAME_CELLS}}"
+        if len(name) > NAME_CELLS:  # its figure stands below, in line with the others
+            name += f"\n{'':<{NAME_CELLS + 4}}"
         screen.print(
-            f"  {mark} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
+            f"  [{MARKS[mark]}]{mark.value}[/] {name} [bold]{finding.value:<14}[/]"
+            f" [dim]{finding.aim}[/]"
         )
     for reason in report.doubts:
         screen.print(f"  [yellow]unjudged:[/] {reason}")

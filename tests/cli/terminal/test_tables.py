@@ -15,6 +15,7 @@ from fairway.cli.terminal.tables import (
     cells_of,
     folded,
     layout,
+    lines_below,
     lines_of,
     visible,
     visible_lines,
@@ -39,7 +40,10 @@ def test_only_spare_columns_are_left_out_and_only_folding_ones_shrink(
     whole, shown = layout(headings, rows, None), layout(headings, rows, width)
     assert whole.left_out == []
     for place, heading in enumerate(headings):
-        if place not in shown.widths:
+        if place in shown.below:
+            assert heading.room == "fold"
+            assert place not in shown.widths
+        elif place not in shown.widths:
             assert heading.room == "spare"
         elif heading.room != "fold":
             assert shown.widths[place] == whole.widths[place]
@@ -49,7 +53,7 @@ def test_only_spare_columns_are_left_out_and_only_folding_ones_shrink(
     at_least = [
         min(wide, FOLD_MIN) if headings[place].room == "fold" else wide
         for place, wide in whole.widths.items()
-        if headings[place].room != "spare"
+        if headings[place].room != "spare" and place not in shown.below
     ]
     if sum(at_least) + GAP * (len(at_least) - 1) <= width:
         assert taken <= width
@@ -58,11 +62,13 @@ def test_only_spare_columns_are_left_out_and_only_folding_ones_shrink(
 @given(tables(), st.integers(20, 120))
 def test_what_is_shown_is_whole(table: tuple[list[Heading], list[list[str]]], width: int) -> None:
     headings, rows = table
-    widths = layout(headings, rows, width).widths
+    widths, _, below = layout(headings, rows, width)
     for row in rows:
         lines = lines_of(row, widths)
-        letters = sorted("".join(lines).replace(" ", ""))
-        assert letters == sorted("".join(row[place] for place in widths).replace(" ", ""))
+        under = lines_below(row, below, width)
+        assert all(cells_of(line) <= width for line in under)
+        letters = sorted("".join((*lines, *under)).replace(" ", ""))
+        assert letters == sorted("".join(row[one] for one in (*widths, *below)).replace(" ", ""))
         if widths and all(headings[place].room != "fold" for place in widths):
             assert len(lines) == 1
             assert all(row[place].rstrip() in lines[0] for place in widths)
@@ -95,6 +101,15 @@ def test_what_can_be_spared_goes_before_a_sentence_becomes_a_rope_of_letters() -
     narrow, wide = layout(headings, rows, 80), layout(headings, rows, 84)
     assert (narrow.left_out, narrow.widths[1]) == (["fingerprint"], 42)
     assert (wide.left_out, wide.widths[1]) == ([], FOLD_GOOD)
+
+
+def test_sentences_without_room_stand_below_their_row() -> None:
+    headings = [Heading("name"), Heading("about"), Heading("seen", "fold"), Heading("f", "spare")]
+    rows = [["x" * 30, "y" * 36, "jobs wait and no worker runs them", "z"], ["x", "y", "–", "z"]]
+    shown = layout(headings, rows, 80)
+    assert (sorted(shown.widths), shown.left_out, shown.below) == ([0, 1, 3], [], [2])
+    assert lines_below(rows[0], shown.below, 24) == ["    jobs wait and no", "    worker runs them"]
+    assert lines_below(rows[1], shown.below, 24) == []
 
 
 def test_large_numbers_are_grouped_for_people() -> None:

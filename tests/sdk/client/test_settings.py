@@ -29,9 +29,22 @@ def test_nothing_said() -> None:
 def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write(tmp_path / ".fairway", '{"url": "http://file", "api_key": "from file"}')
     monkeypatch.setenv("FAIRWAY_API_KEY", "k")
-    assert find_settings() == ClientSettings(url=DEFAULT_URL, api_key="k")
     monkeypatch.setenv("FAIRWAY_URL", "http://env")
     assert find_settings() == ClientSettings(url="http://env", api_key="k")
+
+
+def test_half_of_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another tenant's key goes to the platform of this folder, as with the commands; the key of
+    this folder goes nowhere else."""
+    monkeypatch.setenv("FAIRWAY_API_KEY", "k")
+    assert find_settings() == ClientSettings(url=DEFAULT_URL, api_key="k")
+    write(tmp_path / ".fairway", '{"url": "http://file", "api_key": "from file"}')
+    assert find_settings() == ClientSettings(url="http://file", api_key="k")
+    monkeypatch.delenv("FAIRWAY_API_KEY")
+    monkeypatch.setenv("FAIRWAY_URL", "http://file/")
+    assert find_settings() == ClientSettings(url="http://file", api_key="from file")
+    monkeypatch.setenv("FAIRWAY_URL", "http://elsewhere")
+    assert find_settings() == ClientSettings(url="http://elsewhere", api_key="")
 
 
 def test_several_servers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,10 +110,10 @@ def test_what_waits_for_others_has_no_time_and_does_not_run() -> None:
 def test_a_callback_starts_once_when_all_have_succeeded_by_the_tests_clock() -> None:
     with testing.manual():
         handle = group([moody.s(n) for n in range(3)], then=last.s("done")).enqueue()
-        assert testing.drain(with_scheduled=False) == {"failed": 3}
+        assert testing.drain() == {"failed": 3}
         assert (handle.status().succeeded, ran) == (0, [])
         testing.clock.advance("1h")
-        assert testing.drain(with_scheduled=False) == {"succeeded": 4}
+        assert testing.drain() == {"succeeded": 4}
         assert (handle.result(), ran) == ("done", ["done"])
         assert handle.status().callback == testing.assert_enqueued(last).id
 
@@ -150,10 +150,10 @@ def test_a_callback_that_was_started_is_not_started_by_a_replay() -> None:
     broken["is"] = True
     with testing.manual():
         handle = group([parse.s({"page": "p"})], then=moody.s(1), on_all="ended").enqueue()
-        assert testing.drain(with_scheduled=False) == {"failed": 2}
+        assert testing.drain() == {"failed": 2}
         broken["is"] = False
         assert handle.replay() == 1
-        assert testing.drain(with_scheduled=False) == {"succeeded": 1}
+        assert testing.drain() == {"succeeded": 1}
         assert handle.last is not None
         assert handle.last.status().state == "scheduled"  # for its retry
 
@@ -187,7 +187,7 @@ def test_a_flow_is_cancelled_as_a_whole() -> None:
             jobs = [fetch.s("a"), fetch.s("b")]
             handle = group(jobs, then=last.s("no"), on_all="ended", after=after).enqueue()
             assert handle.cancel().cancelled == (2 if after else 0)
-            testing.drain()
+            testing.drain(with_scheduled=True)
     assert ran == ["a", "b", "no", "u"]
 
 
@@ -196,13 +196,13 @@ def test_jobs_wait_for_any_others() -> None:
         first, second = fetch.enqueue("a"), fetch.options(delay="1h").enqueue("b")
         waiting = last.options(after=[first, second]).enqueue("both")
         pair = last.options(after=[first]).enqueue_many([("one",), ("two",)])
-        testing.drain(with_scheduled=False)
-        assert (ran, waiting.status().state) == (["a", "one", "two"], "scheduled")
         testing.drain()
+        assert (ran, waiting.status().state) == (["a", "one", "two"], "scheduled")
+        testing.drain(with_scheduled=True)
         assert ran[3:] == ["b", "both"]
         assert {one.status().state for one in pair} == {"succeeded"}
         at_once = chain(fetch.s("c"), parse.s(), after=[first, second]).enqueue()
-        testing.drain()
+        testing.drain(with_scheduled=True)
         assert at_once.result() == "c"
     with testing.inline():
         first = fetch.enqueue("a")

@@ -99,7 +99,7 @@ def test_manual_keeps_them_for_drain() -> None:
 def test_only_the_run_that_succeeds_counts() -> None:
     with testing.manual():
         snoozes.enqueue()
-        testing.drain()
+        testing.drain(with_scheduled=True)
         assert [one.args for one in testing.all_enqueued(leaf)] == [{"n": 2}]
 
 
@@ -133,7 +133,7 @@ def test_waiting_for_ones_own_follow_up_is_told_at_once() -> None:
 def test_all_generations_are_cancelled_together() -> None:
     with testing.manual():
         handle = grows.enqueue(3)
-        testing.drain(with_scheduled=False)
+        testing.drain()
         assert len(testing.all_enqueued(leaf)) == 3
         handle.cancel(children=True)
         assert {one.state.label for one in testing.all_enqueued(leaf)} == {"cancelled"}

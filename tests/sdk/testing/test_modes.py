@@ -68,11 +68,11 @@ def test_inline_retries_without_waiting() -> None:
 def test_a_dead_job_is_replayed_with_fresh_counters() -> None:
     with testing.manual() as mode:
         handle = flaky.enqueue(4)
-        testing.drain()
+        testing.drain(with_scheduled=True)
         assert handle.status().state == "dead"
         assert handle.replay().attempts == 0
         mode.enqueued[0].request.payload = Raw(b'{"good_at":2}')
-        testing.drain()
+        testing.drain(with_scheduled=True)
         assert handle.result() == 2
         with pytest.raises(NotFound, match="no dead letter"):
             handle.replay()
@@ -154,23 +154,23 @@ def test_drain_counts_by_outcome() -> None:
         flaky.enqueue(2)
         unwanted.enqueue()
         hopeless.enqueue()
-        assert testing.drain() == {"failed": 2, "succeeded": 1, "cancelled": 1}
+        assert testing.drain(with_scheduled=True) == {"failed": 2, "succeeded": 1, "cancelled": 1}
 
 
 def test_scheduled_jobs_wait_for_the_clock() -> None:
     with testing.manual():
         handle = flaky.enqueue(2)
-        assert testing.drain(with_scheduled=False) == {"failed": 1}
+        assert testing.drain() == {"failed": 1}
         assert handle.status().state == "scheduled"
-        assert testing.drain(with_scheduled=False) == {}
+        assert testing.drain() == {}
         testing.clock.advance("2h")
-        assert testing.drain(with_scheduled=False) == {"succeeded": 1}
+        assert testing.drain() == {"succeeded": 1}
 
 
 def test_a_dependency_is_waited_for_as_it_asked() -> None:
     with testing.manual() as mode:
         leans_on_stripe.enqueue()
-        testing.drain(with_scheduled=False)
+        testing.drain()
         record = mode.enqueued[0]
         assert 60 <= record.due_at - testing.clock.unix_seconds <= 72
 
@@ -179,7 +179,7 @@ def test_drain_goes_by_priority_then_age() -> None:
     with testing.manual() as mode:
         flaky.options(priority=9).enqueue(3)
         flaky.options(priority=1).enqueue(1)
-        testing.drain()
+        testing.drain(with_scheduled=True)
         assert tried == [1, 1, 2, 3]
         assert [record.state for record in mode.enqueued] == [State.SUCCEEDED, State.SUCCEEDED]
 

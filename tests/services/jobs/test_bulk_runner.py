@@ -18,6 +18,7 @@ from tests.services.refusing import refusing
 
 from fairway.core.bulk import HELD_UP_TRIES_MAX, BulkAction, BulkFilter
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, TenantId
+from fairway.core.job import due_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.scheduling.timing import OnLate, Wish
@@ -61,7 +62,9 @@ async def test_jobs_of_every_timing_are_replayed(platform: Platform, tenant: Ten
     hand = Hand(platform, short=len(jobs))
     leases = await hand.take(len(jobs))
     assert {lease.job.id for lease in leases} == set(jobs)
-    assert {lease.job.timing is None for lease in leases} == {True}
+    now_ms = platform.store_clock.unix_ms()
+    assert all(due_ms_of(lease.job) <= now_ms for lease in leases)
+    assert {tuple((lease.job.timing or [])[1:]) for lease in leases} == {(None, None)}
     await hand.report(*[hand.done(lease, FATAL) for lease in leases])
     await hand.say(goodbye=True)
     await died(platform, tenant, *wishes)

@@ -26,7 +26,8 @@ from tests.services.platform_room import (
 from fairway.core.bulk import BulkFilter
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.failure.dead_letter import DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId
+from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, unix_ms_of
+from fairway.core.job import due_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -138,6 +139,7 @@ async def test_one_is_replayed_with_fresh_counters(platform: Platform, tenant: T
     (lease,) = await hand.take()
     assert (lease.job.id, lease.job.payload) == (job, b'{"edited":true}')
     assert (lease.job.attempts, lease.job.deliveries, lease.job.failures) == (0, 0, None)
+    assert due_ms_of(lease.job) > unix_ms_of(job), "it waits since its replay, not since it was new"
     await hand.report(hand.done(lease))
     record = (await sight(platform, tenant, job)).record
     assert (record.state, record.fingerprint, record.attempts) == (State.SUCCEEDED, None, 1)

@@ -31,6 +31,21 @@ async def test_it_is_ready_once_and_says_so_once() -> None:
     assert lines[1]["types"] == TYPES
 
 
+async def test_what_goes_on_failing_is_not_said_with_every_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Readiness("w", lambda: None, lambda: None)
+    with capture_logs() as lines:
+        for error in ("nobody listens there", "nobody listens there", "no such name"):
+            one.failed(Unavailable(error), 0.5)
+    assert [line["error"] for line in lines] == ["nobody listens there", "no such name"]
+    monkeypatch.setattr(readiness, "SAY_AGAIN_SECONDS", 0.0)
+    with capture_logs() as lines:
+        for error in ("away", "away"):
+            one.failed(Unavailable(error), 0.5)
+    assert [line["error"] for line in lines] == ["away", "away"]
+
+
 async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

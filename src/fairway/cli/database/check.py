@@ -40,9 +40,7 @@ def check(*, database_url: str | None = None, data_dir: Path | None = None) -> i
     _say_limits()
     errors = sum(finding.level == "error" for finding in findings)
     if not findings:
-        _say(
-            "ok", "The settings, the database, its roles and object storage are as they should be."
-        )
+        _say("ok", ALL_WELL)
     return 1 if errors else 0
 
 
@@ -87,7 +85,7 @@ def _waited_for(look: Coroutine[Any, Any, list[Finding]]) -> list[Finding]:
 
 
 async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
-    from fairway.cli.processes.server_group import processes_wanted
+    from fairway.cli.processes.process_part import processes_wanted
     from fairway.services.maintenance.cluster_check import inspect_cluster
     from fairway.services.maintenance.row_security_check import inspect_row_security
     from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie

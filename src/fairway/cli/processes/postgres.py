@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from fairway.cli.processes.data_folder import close_to_others, make_data_folder, postgres_folder
-from fairway.cli.processes.server_group import processes_wanted
+from fairway.cli.processes.process_part import processes_wanted
 from fairway.cli.processes.signals import Orders
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.parent_death import die_with_parent

@@ -13,8 +13,8 @@ import sys
 import uvloop
 
 from fairway.cli.processes.listening import listen, listeners_of
-from fairway.cli.processes.process_part import of_one_process
-from fairway.cli.processes.server_group import ServerGroup, processes_wanted
+from fairway.cli.processes.process_part import of_one_process, processes_wanted
+from fairway.cli.processes.server_group import ServerGroup
 from fairway.cli.processes.signals import Orders, quit_now, stop_on_signals
 from fairway.cli.processes.supervisor import CANNOT_START, first_of
 from fairway.runtime.lasting_output import outlive_readers

@@ -11,14 +11,12 @@ from starting is said once. The parent answers no request and reads no store.
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import secrets
 import signal
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairway.cli.processes.listening import listen_at
@@ -26,27 +24,11 @@ from fairway.cli.processes.server_process import ServerProcess
 from fairway.cli.processes.sibling_files import SiblingChannels
 from fairway.cli.processes.signals import Orders
 from fairway.cli.processes.supervisor import first_of
-from fairway.core.server_processes import ProcessGroup, processes_by_cores
+from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 
 log = logger("servers")
-
-CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
-
-
-def processes_wanted(settings: Settings) -> int:
-    """As many as were asked for, else by the cores that this program may use."""
-    return settings.server_processes or processes_by_cores(_cores())
-
-
-def _cores() -> int:
-    """Those that we may run on, or the processor time that a container may have."""
-    cores = len(os.sched_getaffinity(0))
-    with suppress(OSError, ValueError):
-        quota, period = CPU_MAX.read_text().split()
-        return min(cores, math.ceil(int(quota) / int(period)))  # `max` is no number: no limit
-    return cores
 
 
 class ServerGroup:

@@ -24,7 +24,8 @@ from fairway.cli.processes.data_folder import close_to_others, make_data_folder
 from fairway.cli.processes.listening import listen
 from fairway.cli.processes.local_keys import FILE_NAME, read_keys
 from fairway.cli.processes.postgres import embedded
-from fairway.cli.processes.server_group import ServerGroup, processes_wanted
+from fairway.cli.processes.process_part import processes_wanted
+from fairway.cli.processes.server_group import ServerGroup
 from fairway.cli.processes.server_process import WORDS, ServerProcess
 from fairway.cli.processes.signals import Orders, stop_on_signals
 from fairway.cli.processes.supervisor import (

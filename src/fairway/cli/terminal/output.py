@@ -15,7 +15,15 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from cyclopts import Group, Parameter
 
-from fairway.cli.terminal.tables import Heading, Room, layout, lines_of, visible, visible_lines
+from fairway.cli.terminal.tables import (
+    Heading,
+    Room,
+    layout,
+    lines_below,
+    lines_of,
+    visible,
+    visible_lines,
+)
 from fairway.core.errors import InvalidRequest
 
 Format: TypeAlias = Literal["table", "json", "jsonl", "csv"]
@@ -162,12 +170,16 @@ def fields_of(found: Record) -> list[str]:
 def show_table(columns: Sequence[Column], records: Iterable[Record]) -> None:
     headings = [Heading(column.title, column.room) for column in columns]
     rows = [[column.cell(record) for column in columns] for record in records]
-    widths, left_out = layout(headings, rows, screen_width())
-    for line in lines_of([heading.title for heading in headings], widths):
+    width = screen_width()
+    widths, left_out, below = layout(headings, rows, width)
+    titles = [heading.title for heading in headings]
+    for line in (*lines_of(titles, widths), *lines_below(titles, below, width or 0)):
         say(painted(line, "bold"))
     for row in rows:
         for line in lines_of(row, widths):
             say(_coloured(line, row) if is_terminal() else line)
+        for line in lines_below(row, below, width or 0):
+            say(line)
     if left_out:
         say(painted(f"no room for: {', '.join(left_out)} (a wider screen, or -o json)", "dim"))
 

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 GAP = 2
+INDENT = 4
 FOLD_MIN = 12  # a column that is folded to less than this is a rope of letters
+FOLD_LEAST = 18  # with less room for each, sentences stand below their row
 FOLD_GOOD = 28  # what can be spared is left out before a sentence is folded to less than this
 
-#: `whole`: never cut nor folded; `fold`: goes on in the next line; `spare`: left out first.
+#: `whole`: never cut nor folded; `fold`: goes on in the next line, or stands below its row where
+#: there is no room beside the others; `spare`: left out first.
 Room = Literal["whole", "fold", "spare"]
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACES = re.compile(r"[\t\r\n]+")
@@ -29,6 +32,7 @@ class Heading(NamedTuple):
 class Layout(NamedTuple):
     widths: dict[int, int]  # column → how wide; those that are left out are not in it
     left_out: list[str]  # their titles
+    below: list[int]  # columns that stand below their row, over the whole width
 
 
 def visible(text: str) -> str:
@@ -63,18 +67,30 @@ def layout(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: in
         for place, heading in enumerate(headings)
     }
     if width is None:
-        return Layout(widths, [])
-    left_out: list[str] = []
-    for place in reversed(range(len(headings))):
-        if headings[place].room == "spare" and _wanted(headings, widths) > width:
+        return Layout(widths, [], [])
+    beside, left_out = _without_spares(headings, widths, width)
+    folded = [place for place in beside if headings[place].room == "fold"]
+    left = width - _taken({p: n for p, n in beside.items() if p not in folded}) - GAP * len(folded)
+    below = [place for place in folded if place]  # what a row begins with stays
+    if below and left < sum(min(widths[place], FOLD_LEAST) for place in folded):
+        rest = {place: wide for place, wide in widths.items() if place not in below}
+        return Layout(*_without_spares(headings, rest, width), below)
+    for rank, place in enumerate(sorted(folded, key=beside.__getitem__)):
+        beside[place] = min(beside[place], max(left // (len(folded) - rank), _floor(beside[place])))
+        left -= beside[place]
+    return Layout(beside, left_out, [])
+
+
+def _without_spares(
+    headings: Sequence[Heading], widths: dict[int, int], width: int
+) -> tuple[dict[int, int], list[str]]:
+    """The columns that fit, and the titles of those that are left out, from the last on."""
+    kept, left_out = dict(widths), list[str]()
+    for place in reversed(widths):
+        if headings[place].room == "spare" and _wanted(headings, kept) > width:
             left_out.insert(0, headings[place].title)
-            del widths[place]
-    folded = [place for place in widths if headings[place].room == "fold"]
-    left = width - _taken({p: n for p, n in widths.items() if p not in folded}) - GAP * len(folded)
-    for rank, place in enumerate(sorted(folded, key=widths.__getitem__)):
-        widths[place] = min(widths[place], max(left // (len(folded) - rank), _floor(widths[place])))
-        left -= widths[place]
-    return Layout(widths, left_out)
+            del kept[place]
+    return kept, left_out
 
 
 def _taken(widths: dict[int, int]) -> int:
@@ -108,6 +124,13 @@ def lines_of(cells: Sequence[str], widths: dict[int, int]) -> list[str]:
         )
         found.append((" " * GAP).join(padded).rstrip())
     return found
+
+
+def lines_below(cells: Sequence[str], below: Sequence[int], width: int) -> list[str]:
+    """What has no room beside the rest of a row; a dash is not worth a line."""
+    room = max(width - INDENT, FOLD_MIN)
+    texts = [cells[place] for place in below if cells[place] != "–"]
+    return [" " * INDENT + line for text in texts for line in folded(text, room)]
 
 
 def folded(text: str, width: int) -> list[str]:

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple
 
 from fairway.rig.verdict import Verdict, judge
+
+
+class Mark(Enum):
+    """How a figure stands to its aim, and the sign for it."""
+
+    GOOD = "✓"
+    BAD = "✗"
+    OPEN = "?"
+    PLAIN = " "
 
 
 class Finding(NamedTuple):
@@ -20,6 +30,12 @@ class Finding(NamedTuple):
     value: str
     aim: str = ""
     holds: bool | None = None
+
+    def mark(self, verdict: Verdict) -> Mark:
+        """An aim that was missed in a run that nobody may judge was not missed by what ran."""
+        if self.holds is False and verdict is Verdict.UNJUDGED:
+            return Mark.OPEN
+        return {True: Mark.GOOD, False: Mark.BAD, None: Mark.PLAIN}[self.holds]
 
 
 class Drawing(NamedTuple):

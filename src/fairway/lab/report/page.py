@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairway.lab.report.content import Finding, Report, Table
+from fairway.lab.report.content import Finding, Mark, Report, Table
 from fairway.lab.report.plots import render
 from fairway.lab.report.stamp import stamp
 
@@ -64,6 +64,7 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
         f"<figure>{svg}<figcaption>{_text(caption)}</figcaption></figure>"
         for caption, svg in pictures
     )
+    findings = "".join(_finding(one, one.mark(report.verdict)) for one in report.findings)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -74,7 +75,7 @@ def _page(report: Report, pictures: list[tuple[str, str]], origin: dict[str, str
         f"{_verdict(report)}"
         f'<p class="question">{_text(report.question)}</p></header>'
         f"{_answer(report.answer)}"
-        f'<section class="findings">{"".join(map(_finding, report.findings))}</section>'
+        f'<section class="findings">{findings}</section>'
         f"{figures}{''.join(map(_table, report.tables))}{_notes(report.notes)}{_origin(origin)}"
         "</main></body></html>\n"
     )
@@ -97,12 +98,11 @@ def _answer(text: str) -> str:
     return f'<p class="answer">{_text(text)}</p>' if text else ""
 
 
-def _finding(finding: Finding) -> str:
-    state = {True: "good", False: "bad", None: "plain"}[finding.holds]
-    mark = {True: "✓ ", False: "✗ ", None: ""}[finding.holds]
-    aim = f'<span class="aim">{mark}{_text(finding.aim)}</span>' if finding.aim else ""
+def _finding(finding: Finding, mark: Mark) -> str:
+    words = f"{mark.value} {finding.aim}".strip()
+    aim = f'<span class="aim">{_text(words)}</span>' if finding.aim else ""
     return (
-        f'<div class="finding {state}"><span class="name">{_text(finding.name)}</span>'
+        f'<div class="finding {mark.name.lower()}"><span class="name">{_text(finding.name)}</span>'
         f'<span class="value">{_text(finding.value)}</span>{aim}</div>'
     )
 

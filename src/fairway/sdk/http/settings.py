@@ -1,8 +1,9 @@
 """Where the server is and which key opens it.
 
-What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. When neither of the two is
-set, the file that `fairway up` leaves on its own machine is read: `client.json` in
-FAIRWAY_DATA_DIR, or in `.fairway` of the current folder. Several servers stand in one text, with
+What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. What is still missing is
+read from the file that `fairway up` leaves on its own machine: `client.json` in FAIRWAY_DATA_DIR,
+or in `.fairway` of the current folder. As for the commands, a key of that file is shown to the
+address of that file only. Several servers stand in one text, with
 commas, and several regions with semicolons; `addresses.py` says which of them is asked.
 """
 
@@ -28,11 +29,14 @@ class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
 def find_settings(url: str | None = None, api_key: str | None = None) -> ClientSettings:
     url = url or os.environ.get("FAIRWAY_URL")
     api_key = api_key or os.environ.get("FAIRWAY_API_KEY")
-    if url or api_key:
-        return ClientSettings(
-            url=text_of(checked_regions(url or DEFAULT_URL)), api_key=api_key or ""
-        )
-    return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "client.json")
+    if url:
+        url = text_of(checked_regions(url))
+        if api_key:
+            return ClientSettings(url=url, api_key=api_key)
+    kept = _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "client.json")
+    if url and url != kept.url:
+        return ClientSettings(url=url)
+    return ClientSettings(url=kept.url, api_key=api_key or kept.api_key)
 
 
 def checked_url(text: str) -> str:

@@ -143,7 +143,7 @@ class MemoryDoor:
             if attempt in (None, line.attempt):
                 yield line
 
-    async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
+    async def drain(self, *, with_scheduled: bool = False) -> Counter[str]:
         """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""
         counts: Counter[str] = Counter()
         while waiting := [record for record in self.enqueued if record.may_run]:

@@ -41,12 +41,16 @@ def open_mode() -> MemoryDoor:
     return backend
 
 
-def drain(*, with_scheduled: bool = True) -> Counter[str]:
-    """Run the jobs that wait until none is left; how often each outcome came up."""
+def drain(*, with_scheduled: bool = False) -> Counter[str]:
+    """Run the jobs that are due until none is; how often each outcome came up.
+
+    Jobs for later and retries wait for `clock.advance`. `with_scheduled` turns the clock to each of
+    them in turn, until nothing waits at all.
+    """
     return blocking_run(adrain(with_scheduled=with_scheduled))
 
 
-async def adrain(*, with_scheduled: bool = True) -> Counter[str]:
+async def adrain(*, with_scheduled: bool = False) -> Counter[str]:
     return await open_mode().drain(with_scheduled=with_scheduled)
 
 

@@ -96,10 +96,12 @@ ORDER BY jobs.id LIMIT :limit
 
 -- name: replay
 -- Back to the backlog with fresh counters and no last moment to start: whoever replays a job wants
--- it to run. Its id, its history and its last error stay. (`state + 0`, so that the rows are looked up by
+-- it to run. It is due from now on: what it waited for while it was dead is nobody's waiting time,
+-- and must neither raise alarms nor put it before what came since. Its id, its history and its last
+-- error stay. (`state + 0`, so that the rows are looked up by
 -- key: `= 4` would allow a walk over all that the tenant has dead. Likewise below.)
 UPDATE jobs SET state = 1, attempts = 0, deliveries = 0, failures = NULL, fingerprint = NULL,
-                execute_at = NULL, not_after = NULL, on_late = NULL, started_at = NULL,
+                execute_at = now(), not_after = NULL, on_late = NULL, started_at = NULL,
                 finished_at = NULL, ran_us = NULL, result = NULL, payload = coalesce(:payload::bytea, jobs.payload),
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
                           || :entry::bytea

@@ -1,6 +1,7 @@
 """Whether a worker is of use yet: it is when a server has taken its first hello, not before.
 
-Until then each failed call says why it is not, in a sentence, and what happens next. A server that
+Until then failed calls say why it is not, in a sentence; the same sentence every ten seconds, not
+with every try. A server that
 has no room for the name of a type refuses that type alone: the worker says so, runs the others,
 and asks again now and then.
 """
@@ -8,6 +9,7 @@ and asks again now and then.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from fairway.core.errors import FairwayError
@@ -17,6 +19,7 @@ from fairway.wire.exchange import ExchangeReply
 log = logger("worker")
 
 GREET_AGAIN_SECONDS = 60.0
+SAY_AGAIN_SECONDS = 10.0
 
 
 class Readiness:
@@ -28,6 +31,7 @@ class Readiness:
         self._on_ready = on_ready
         self._refused: set[str] = set()
         self._asking: asyncio.TimerHandle | None = None
+        self._said, self._silent_until = ("", ""), 0.0
         self.is_ready = False
 
     def greeted(self, reply: ExchangeReply, types: Sequence[str], limits: dict[str, str]) -> None:
@@ -62,4 +66,8 @@ class Readiness:
 
     def failed(self, error: FairwayError, seconds: float) -> None:
         event = "exchange failed" if self.is_ready else "worker is not ready"
+        said, now = (event, error.message), time.monotonic()
+        if said == self._said and now < self._silent_until:
+            return
+        self._said, self._silent_until = said, now + SAY_AGAIN_SECONDS
         log.warning(event, error=error.message, retry_in_seconds=round(seconds, 2))
