@@ -15,9 +15,29 @@ from fairway.core.scheduling.timing import Timing, lateness_ms
 from fairway.core.unix_time import to_unix_ms
 from fairway.services.recording.flow_ends import EndStatement
 from fairway.services.recording.parent_ends import row_of
-from fairway.services.sessions.sessions import End
+from fairway.services.sessions.sessions import End, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
+
+
+def shard_of_end(end: End) -> ShardId:
+    return end.lease.shard
+
+
+def result_bytes(ends: Sequence[End]) -> int:
+    return sum([len(end.result or b"") for end in ends])
+
+
+def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
+    """In which reports of whom these ends came."""
+    sessions = {end.lease.session for end in ends}
+    if len(sessions) == 1:  # as mostly, and worth its line
+        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
+    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
+    for end in ends:
+        if end.number is not None:
+            numbers[end.lease.session].append(end.number)
+    return numbers
 
 
 def shards_of(ends: Sequence[End], homes: TenantShards) -> tuple[list[ShardId], list[int]]:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import PoolId, ShardId
+from fairway.core.ids import PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -28,13 +28,21 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
 from fairway.services.recording.flow_lines import FlowLine, FlowLines, Member
-from fairway.services.recording.outcome_rows import row_for, settlement_of, shards_of, statement_for
+from fairway.services.recording.outcome_rows import (
+    numbers_by_session,
+    result_bytes,
+    row_for,
+    settlement_of,
+    shard_of_end,
+    shards_of,
+    statement_for,
+)
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
 from fairway.services.recording.row_writer import Part, RowRefused, RowsWritten, RowWriter, turns_of
-from fairway.services.sessions.sessions import End, Lease, Session
+from fairway.services.sessions.sessions import End, Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 from fairway.store.connections.database import Database
@@ -106,7 +114,7 @@ class Recorder:
                 self._flush_successes,
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
-                **linger,
+                linger=linger,
             )
 
         def settlements() -> GroupCommit[End]:
@@ -125,13 +133,18 @@ class Recorder:
                 instruments=self._instruments,
                 sizes=PARENT_SIZES,
                 writes_max=PARENT_WRITES_MAX,
-                linger_seconds=0.002,
+                linger=Lingering(0.002),
             )
 
-        self._parents = ShardCommits(parents, _shard_of_end, self._together)
-        self._large_parents = ShardCommits(parents, _shard_of_end, self._together)
-        self._successes = ShardCommits(successes, _shard_of_end, self._together)
-        self._settlements = ShardCommits(settlements, _shard_of_end, self._together)
+        self._parents = ShardCommits(parents, shard_of_end, self._together)
+        self._large_parents = ShardCommits(parents, shard_of_end, self._together)
+        self._successes = ShardCommits(
+            successes,
+            shard_of_end,
+            self._together,
+            is_awaited=lambda end: self._watchers.is_watched(end.lease.job.id),
+        )
+        self._settlements = ShardCommits(settlements, shard_of_end, self._together)
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
@@ -189,14 +202,14 @@ class Recorder:
         """Results too large for a row are kept elsewhere first; the others need not wait."""
         small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
         if small:
-            self._add_successes(small, _result_bytes(small))
+            self._add_successes(small, result_bytes(small))
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
 
     def _result_kept(self, end: End) -> None:
         self._dispatcher.result_kept(end.lease)
-        self._add_successes([end], _result_bytes([end]))
+        self._add_successes([end], result_bytes([end]))
 
     def _give_up_result(self, end: End, outcome: Outcome) -> None:
         failed = self._dispatcher.result_not_kept(end.lease, end.number, outcome)
@@ -225,7 +238,7 @@ class Recorder:
         try:
             await self._write(outcomes.record_successes, ends, rows)
         finally:
-            self.bytes_waiting -= _result_bytes(ends)
+            self.bytes_waiting -= result_bytes(ends)
 
     async def _flush_parents(self, ends: list[End]) -> None:
         try:
@@ -310,7 +323,7 @@ class Recorder:
 
     def _forget(self, ends: Sequence[End]) -> None:
         """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
-        for session, numbers in _numbers_by_session(ends).items():
+        for session, numbers in numbers_by_session(ends).items():
             session.no_longer_recording(numbers)
             if numbers and self._dispatcher.has(session):
                 session.doubt()
@@ -335,7 +348,7 @@ class Recorder:
         if refused:
             written = [end for end in ends if end.lease.job.id not in refused]
             self._refuse([end for end in ends if end.lease.job.id in refused])
-        for session, heard in _numbers_by_session(written).items():
+        for session, heard in numbers_by_session(written).items():
             if heard:
                 session.no_longer_recording(heard)
                 session.acknowledge(heard)
@@ -371,7 +384,7 @@ class Recorder:
         self._watchers.notify([end.lease.job.id])
 
     def _refuse(self, ends: Sequence[End]) -> None:
-        for session, numbers in _numbers_by_session(ends).items():
+        for session, numbers in numbers_by_session(ends).items():
             session.no_longer_recording(numbers)
             session.refuse(numbers)
             session.answer_soon(ACK_PAUSE_SECONDS)
@@ -388,23 +401,3 @@ class Recorder:
             tally.update(zip([one.lease.job.pool for one in ends], labels, strict=True))
         for (pool, outcome), count in tally.items():
             self._metrics.recorded.labels(pools[pool].name, outcome).inc(count)
-
-
-def _shard_of_end(end: End) -> ShardId:
-    return end.lease.shard
-
-
-def _result_bytes(ends: Sequence[End]) -> int:
-    return sum([len(end.result or b"") for end in ends])
-
-
-def _numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
-    """In which reports of whom these ends came."""
-    sessions = {end.lease.session for end in ends}
-    if len(sessions) == 1:  # as mostly, and worth its line
-        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
-    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
-    for end in ends:
-        if end.number is not None:
-            numbers[end.lease.session].append(end.number)
-    return numbers
