@@ -83,19 +83,27 @@ async def insert_jobs(
     if traced:
         await _insert_traced(connection, shard, jobs)
         return
-    if len(jobs) == 1:
-        await execute(connection, _SQL["insert_job"], **_row(shard, jobs[0]))
-        return
-    if len(jobs) <= FEW_ROWS_IN_PARTS and getattr(connection, "placement", None) is not None:
-        row = _SQL["insert_job"]
-        bound = [value for job in jobs for value in row.bind(**_row(shard, job))]
-        await connection.execute(of_rows(row, len(jobs)), *bound)
+    if len(jobs) == 1 or (
+        len(jobs) <= FEW_ROWS_IN_PARTS and getattr(connection, "placement", None) is not None
+    ):
+        await _insert_values(connection, shard, jobs)
         return
     if len(jobs) <= _few_jobs(connection):
         written = await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
         _all_written(written, jobs)
         return
     await _copy_plain(connection, shard, jobs)
+
+
+async def _insert_values(
+    connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
+) -> None:
+    row = _SQL["insert_job"]
+    if len(jobs) == 1:
+        await execute(connection, row, **_row(shard, jobs[0]))
+        return
+    bound = [value for job in jobs for value in row.bind(**_row(shard, job))]
+    await connection.execute(of_rows(row, len(jobs)), *bound)
 
 
 def _row(shard: ShardId | None, job: QueuedJob) -> dict[str, Any]:
