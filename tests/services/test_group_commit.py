@@ -18,6 +18,7 @@ from fairway.services.group_commit import (
     LINGER_MIN,
     PATIENCE_SECONDS,
     GroupCommit,
+    Lingering,
     ShardCommits,
     Sizes,
     linger_of_ends,
@@ -67,7 +68,7 @@ def group_to(
     instruments = Instruments(SystemClock(), Metrics())
     return GroupCommit(
         "test", disk.write, instruments=instruments, sizes=sizes, writes_max=writes_max,
-        linger_seconds=linger_seconds,
+        linger=Lingering(linger_seconds),
     )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ async def test_who_has_a_part_of_what_comes_lingers_at_its_part_and_for_longer(d
     disk.let_through()
     instruments = Instruments(SystemClock(), Metrics())
     alone, shared = (
-        GroupCommit("test", disk.write, instruments=instruments, **linger)
+        GroupCommit("test", disk.write, instruments=instruments, linger=linger)
         for linger in (linger_of_ends(is_distributed=False, processes=n) for n in (1, 4))
     )
     for group in (alone, shared):
@@ -180,6 +181,36 @@ async def test_a_write_that_fails_does_not_stop_the_next(disk: Disk) -> None:
     assert group.jobs_waiting == 0
 
 
+@pytest.mark.parametrize(("recent", "times"), [(0.0, 1), (1.0, 1), (2.5, 2.5), (90.0, 4)])
+def test_where_a_statement_costs_the_same_for_many_groups_wait_for_more(
+    recent: float, times: float
+) -> None:
+    assert linger_of_ends(is_distributed=True, processes=1).times(recent) == times
+    assert linger_of_ends(is_distributed=False, processes=1).times(recent) == 1
+
+
+async def test_what_somebody_waits_for_lingers_as_if_it_came_alone(disk: Disk) -> None:
+    """On a distributed store ends wait long for others: whoever asked for a result waited, too."""
+    instruments = Instruments(SystemClock(), Metrics())
+    linger = Lingering(0.02, recent_min=0, times_max=1000)
+    commits = ShardCommits(
+        lambda: GroupCommit("test", disk.write, instruments=instruments, linger=linger),
+        lambda item: ShardId(item % 2),
+        lambda shard: shard,
+        is_awaited=lambda item: item == 601,
+    )
+    disk.let_through()
+    commits.add_many([*range(400)])
+    await until(lambda: len(disk.groups) == 2)  # nothing came before: after one linger
+    commits.add_many([500, 501])
+    await asyncio.sleep(0.06)
+    assert len(disk.groups) == 2, "they wait, as many came before"
+    commits.add_many([601])
+    await until(lambda: disk.groups[2:] == [[501, 601]])  # and not those of the other part
+    await commits.drain()
+    assert disk.groups[3:] == [[500]]
+
+
 async def test_drain_does_not_wait_for_the_linger_of_what_lingers(disk: Disk) -> None:
     group = await busy_group_to(disk, linger_seconds=30)
     group.add_many([1, 2])
@@ -220,8 +251,8 @@ async def test_an_item_of_many_jobs_is_no_company_where_items_are_counted(disk: 
     sizes = Sizes[int](lambda _: 50, lambda _: 1)
     instruments = Instruments(SystemClock(), Metrics())
     group = GroupCommit(
-        "test", disk.write, instruments=instruments, sizes=sizes, linger_seconds=30,
-        linger_counts="items",
+        "test", disk.write, instruments=instruments, sizes=sizes,
+        linger=Lingering(30, counts="items"),
     )  # fmt: skip
     disk.let_through()
     for item in range(3):

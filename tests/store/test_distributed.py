@@ -7,6 +7,7 @@ second half founds and distributes it and runs the way of a job on it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from importlib import resources
@@ -15,11 +16,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
+from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId, days_of
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.services.transient_errors import refusal_of
-from fairway.store import leadership, outcomes, submissions
+from fairway.store import arrays, leadership, outcomes, submissions
 from fairway.store.billing import usage
 from fairway.store.connections.database import (
     DISCONNECTED,
@@ -36,7 +37,7 @@ from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.distribution import BY_SHARD, distribute
 from fairway.store.schema.migrate import migrate_at, silent
-from fairway.store.sql import Statement, load, routed
+from fairway.store.sql import Statement, load, of_rows, routed
 
 URL = os.environ.get("FAIRWAY_TEST_CITUS_URL", "")
 on_a_cluster = pytest.mark.skipif(not URL, reason="needs a Citus cluster")
@@ -99,6 +100,16 @@ async def _columns(connection: Connection, statement: Statement) -> list[str]:
     prepared = await connection.prepare(statement.text)
     names = [attribute.name for attribute in prepared.get_attributes()]
     return [name for name in names if name not in ONLY_FOR_EFFECT]
+
+
+def test_rows_of_values_are_bound_one_after_the_other() -> None:
+    row = load("submissions.sql")["insert_job"]
+    text, width = of_rows(row, 3), len(row.parameters)
+    assert text.count("VALUES") == 1
+    assert text.endswith(f"${3 * width})")
+    positions = [int(number) for number in re.findall(r"\$(\d+)", text)]
+    assert positions == [*range(1, 3 * width + 1)]
+    assert of_rows(row, 1) == row.text
 
 
 def test_what_a_node_said_is_of_its_class() -> None:
@@ -209,6 +220,28 @@ async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> No
     nodes = {message.detail.split()[2] for message in heard if message.message[:7] == "issuing"}
     assert len(nodes) == 1
     assert not any("PREPARE TRANSACTION" in message.message for message in heard), "two phases"
+
+
+@on_a_cluster
+async def test_ends_are_planned_for_their_own_day_and_few_jobs_once(cluster: Database) -> None:
+    """Nodes planned each end for every day that is kept, and each few jobs anew."""
+    assert cluster.placement is not None
+    shards = [shard for shard in cluster.placement.groups[1] if shard < 64]
+    async with cluster.hot() as connection:
+        jobs = [_job(shard, 500 + number) for number, shard in enumerate(shards)]
+        await submissions.insert_jobs(connection, None, jobs)
+        statement = outcomes._SQL["record_successes"].at(connection)
+        ids = [job.id for job in jobs]
+        from_id, below_id = days_of(ids)
+        values = dict.fromkeys(("epochs", "rans_us", "tenants"), arrays.numbers([1] * len(ids)))
+        values |= {"shards": arrays.numbers(shards), "ids": arrays.ids(ids)}
+        given = {"owned": shards, "terms": [1] * len(shards), "results": [], "in_flow": False}
+        bound = statement.bind(**given, **values, from_id=from_id, below_id=below_id)
+        plan = [row[0] for row in await connection.fetch(f"EXPLAIN {statement.text}", *bound)]
+        days = [line for line in plan if "Update on jobs_2" in line]
+        assert len(days) == 1, days
+        assert [line.strip() for line in plan if "Task Count" in line] == ["Task Count: 1"]
+        await connection.execute("DELETE FROM jobs WHERE shard = ANY($1::int[])", shards)
 
 
 @on_a_cluster

@@ -41,7 +41,7 @@ from fairway.core.server_processes import ProcessGroup
 from fairway.core.tenant import Tenant
 from fairway.runtime.plain_http import Reply
 from fairway.runtime.telemetry import logger
-from fairway.services.group_commit import GroupCommit, Sizes
+from fairway.services.group_commit import GroupCommit, Lingering, Sizes
 from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey
 from fairway.services.transient_errors import not_known
@@ -286,8 +286,7 @@ class OwnerLine:
             instruments=self._platform.instruments,
             sizes=SIZES,
             writes_max=CALLS_MAX,
-            linger_seconds=GATHER_SECONDS,
-            linger_counts="jobs" if heavy else "items",
+            linger=Lingering(GATHER_SECONDS, counts="jobs" if heavy else "items"),
         )
 
     def is_resting(self) -> bool:

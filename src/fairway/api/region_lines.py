@@ -21,7 +21,7 @@ from fairway.core.job import is_heavy
 from fairway.core.regions.held import HeldCall
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
-from fairway.services.group_commit import GroupCommit, Sizes
+from fairway.services.group_commit import GroupCommit, Lingering, Sizes
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway
 from fairway.services.regions.regions import Regions
@@ -133,8 +133,7 @@ class RegionLines:
                 instruments=self._platform.instruments,
                 sizes=SIZES,
                 writes_max=CALLS_MAX,
-                linger_seconds=GATHER_SECONDS,
-                linger_counts="jobs" if heavy else "items",
+                linger=Lingering(GATHER_SECONDS, counts="jobs" if heavy else "items"),
             )
         return line
 

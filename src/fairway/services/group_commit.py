@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
@@ -33,6 +33,20 @@ class Sizes(NamedTuple, Generic[Item]):
     bytes: Callable[[Item], int]
 
 
+class Lingering(NamedTuple):
+    """How long groups wait for more to come."""
+
+    seconds: float = 0.0
+    recent_min: float = LINGER_MIN  # they linger when recent ones had as many or more
+    times_max: float = 1.0  # as many times as long as recent ones had, but so many at most
+    #: What their size is counted in when it is asked whether more is likely to come: an item of
+    #: many jobs that comes alone need not wait for others.
+    counts: Literal["jobs", "items"] = "jobs"
+
+    def times(self, recent: float) -> float:
+        return min(max(recent, 1.0), self.times_max)
+
+
 class GroupCommit(Generic[Item]):
     def __init__(
         self,
@@ -42,13 +56,9 @@ class GroupCommit(Generic[Item]):
         instruments: Instruments,
         sizes: Sizes[Item] | None = None,
         writes_max: int = 1,
-        linger_seconds: float = 0.0,
-        linger_min: float = LINGER_MIN,
-        linger_counts: Literal["jobs", "items"] = "jobs",
+        linger: Lingering | None = None,
     ) -> None:
-        """A group lingers when recent ones had `linger_min` or more. `linger_counts` is what its
-        size is counted in when it is asked whether more is likely to come: an item of many jobs
-        that comes alone need not wait for others."""
+        linger = linger or Lingering()
         self.kind = kind
         self._flush = flush
         self._clock = instruments.clock
@@ -56,14 +66,14 @@ class GroupCommit(Generic[Item]):
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
         self._sizes = sizes  # None: one small job each
         self._writes_max = writes_max
-        self._linger_seconds = linger_seconds
-        self._linger_min = linger_min
-        self._counts_items = linger_counts == "items"
+        self._linger = linger
+        self._counts_items = linger.counts == "items"
         self._items: list[Item] = []
         self._taken = 0  # items that went on their way, of all times
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately
         self._pump_due = False
+        self._is_awaited = False  # one of those that linger
         self._look_due = False
         self._begun_us = 0  # when the last group went on its way
         self._busy: set[asyncio.Task[None]] = set()
@@ -76,6 +86,14 @@ class GroupCommit(Generic[Item]):
     def add_many(self, items: list[Item]) -> None:
         self._items += items
         self._added(self._jobs_in(items))
+
+    def hurry(self) -> None:
+        """Somebody waits for one of these: they linger no longer than one that comes alone."""
+        if self._is_awaited or self._linger.times_max <= 1:
+            return
+        self._is_awaited = True
+        if self._pump_due:
+            asyncio.get_running_loop().call_later(self._linger.seconds, self._pump)
 
     def _added(self, jobs: int) -> None:
         self._jobs_gathered += jobs
@@ -92,13 +110,14 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if self._recent < self._linger_min:
+        if self._recent < self._linger.recent_min:
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
         loop = asyncio.get_running_loop()
         if self._jobs_gathered < FULL_JOBS:
-            loop.call_later(self._linger_seconds, self._pump)
+            times = 1.0 if self._is_awaited else self._linger.times(self._recent)
+            loop.call_later(self._linger.seconds * times, self._pump)
         else:
             loop.call_soon(self._pump)
 
@@ -131,7 +150,7 @@ class GroupCommit(Generic[Item]):
             self._schedule()
 
     def _pump(self) -> None:
-        self._pump_due = False
+        self._pump_due = self._is_awaited = False
         while self._items and self._may_begin():
             group = self._take()
             jobs = self._jobs_in(group)
@@ -199,22 +218,31 @@ def together_of(database: Database) -> Callable[[ShardId], int | None] | None:
     return None if is_one else database.together
 
 
-class Lingering(TypedDict):
-    linger_seconds: float
-    linger_min: float
+def linger_of_submissions(*, is_distributed: bool, is_heavy: bool) -> Lingering:
+    """How jobs that were handed in wait a moment for others; who hands in waits, too.
+
+    On a distributed store those that came together are of one part, so there are fewer of them, and
+    a statement costs there as much for one as for ten.
+    """
+    if is_distributed and not is_heavy:
+        return Lingering(0.004, recent_min=2, counts="items")
+    return Lingering(0.002, counts="jobs" if is_heavy else "items")
 
 
 def linger_of_ends(*, is_distributed: bool, processes: int) -> Lingering:
     """How ends wait a moment for others; who asks for a result waits, too.
 
     On a distributed store there are as many groups as it has parts, and each statement is planned
-    anew, twice. Several processes share what comes: each sees its part, and would make as many
-    writes by itself as one makes of all. So each lingers for as much longer, and at its part.
+    anew, twice: what it costs hardly depends on how many ends it carries. So they wait longer when
+    many come, unless somebody waits for one of them (`GroupCommit.hurry`).
+
+    Several processes share what comes: each sees its part, and would make as many writes by itself
+    as one makes of all. So each lingers for as much longer, and at its part.
     """
     if is_distributed:
-        return Lingering(linger_seconds=0.050, linger_min=0)
+        return Lingering(0.050, recent_min=0, times_max=4)
     shared_by = min(max(processes, 1), PROCESSES_MAX)
-    return Lingering(linger_seconds=0.010 * shared_by, linger_min=LINGER_MIN / shared_by)
+    return Lingering(0.010 * shared_by, recent_min=LINGER_MIN / shared_by)
 
 
 class ShardCommits(Generic[Item]):
@@ -226,10 +254,13 @@ class ShardCommits(Generic[Item]):
         make: Callable[[], GroupCommit[Item]],
         shard_of: Callable[[Item], ShardId],
         together: Callable[[ShardId], int | None] | None,
+        is_awaited: Callable[[Item], bool] | None = None,
     ) -> None:
+        """`is_awaited`: whether somebody waits for this one; asked where there are parts."""
         self._make = make
         self._shard_of = shard_of
         self._together = together  # None: all of them are
+        self._is_awaited = is_awaited
         self._groups: dict[int | None, GroupCommit[Item]] = {}
 
     def add_many(self, items: list[Item]) -> None:
@@ -240,7 +271,10 @@ class ShardCommits(Generic[Item]):
         for item in items:
             parts.setdefault(self._together(self._shard_of(item)), []).append(item)
         for key, part in parts.items():
-            self._group(key).add_many(part)
+            group = self._group(key)
+            group.add_many(part)
+            if self._is_awaited is not None and any(map(self._is_awaited, part)):
+                group.hurry()
 
     def _group(self, key: int | None) -> GroupCommit[Item]:
         group = self._groups.get(key)

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from fairway.core.ids import SHARDS_MAX
+
 _HEADER = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+_POSITION = re.compile(r"\$(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,24 @@ class Statement:
     def bind(self, **values: Any) -> list[Any]:
         """The values in the order of the statement's positions; a wrong name is a KeyError."""
         return [values[parameter] for parameter in self.parameters]
+
+
+@lru_cache(maxsize=SHARDS_MAX)
+def of_rows(statement: Statement, count: int) -> str:
+    """`INSERT … VALUES (…)` with as many rows of values, each bound as the one that is written.
+
+    A distributed store keeps the plan of such a text, and sends it to the rows' node as one
+    command; what comes from a SELECT is planned anew each time.
+    """
+    columns, row = statement.text.split("VALUES ")
+    width = len(statement.parameters)
+    shifted = [_shifted(row, width * number) for number in range(count)]
+    return f"{columns}VALUES {', '.join(shifted)}"
+
+
+def _shifted(row: str, by: int) -> str:
+    """With positions that are so much higher."""
+    return _POSITION.sub(lambda found: f"${int(found[1]) + by}", row)
 
 
 def load(file_name: str) -> dict[str, Statement]:

@@ -20,13 +20,14 @@ from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, execute, fetch
-from fairway.store.sql import load
+from fairway.store.sql import load, of_rows
 
 _SQL = load("submissions.sql")
 _REMOVALS = load("distributed/removals.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
 FEW_JOBS_IN_PARTS = 100  # on a distributed store, where COPY commits in two phases
+FEW_ROWS_IN_PARTS = 24  # there up to here as rows of values: such a text is planned once
 FEW_KEYED_JOBS = 64  # up to here one statement with their keys is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
@@ -82,28 +83,42 @@ async def insert_jobs(
     if traced:
         await _insert_traced(connection, shard, jobs)
         return
-    if len(jobs) == 1:
-        job = jobs[0]
-        await execute(
-            connection,
-            _SQL["insert_job"],
-            shard=shard_of(job.id) if shard is None else shard,
-            id=job.id,
-            tenant=job.tenant,
-            type=job.type,
-            pool=job.pool,
-            priority=job.priority,
-            lane=job.lane,
-            state=State.QUEUED.value,
-            timeout_ms=job.timeout_ms,
-            payload=job.payload,
-        )
+    if len(jobs) == 1 or (
+        len(jobs) <= FEW_ROWS_IN_PARTS and getattr(connection, "placement", None) is not None
+    ):
+        await _insert_values(connection, shard, jobs)
         return
     if len(jobs) <= _few_jobs(connection):
         written = await execute(connection, _SQL["insert_jobs"], **_columns(shard, jobs))
         _all_written(written, jobs)
         return
     await _copy_plain(connection, shard, jobs)
+
+
+async def _insert_values(
+    connection: Connection, shard: ShardId | None, jobs: Sequence[QueuedJob]
+) -> None:
+    row = _SQL["insert_job"]
+    if len(jobs) == 1:
+        await execute(connection, row, **_row(shard, jobs[0]))
+        return
+    bound = [value for job in jobs for value in row.bind(**_row(shard, job))]
+    await connection.execute(of_rows(row, len(jobs)), *bound)
+
+
+def _row(shard: ShardId | None, job: QueuedJob) -> dict[str, Any]:
+    return {
+        "shard": shard_of(job.id) if shard is None else shard,
+        "id": job.id,
+        "tenant": job.tenant,
+        "type": job.type,
+        "pool": job.pool,
+        "priority": job.priority,
+        "lane": job.lane,
+        "state": State.QUEUED.value,
+        "timeout_ms": job.timeout_ms,
+        "payload": job.payload,
+    }
 
 
 async def _copy_plain(

@@ -45,7 +45,7 @@ def init(
     distributed
         Lay the tables out over the data nodes of a Citus cluster; the address is its coordinator's.
     parts
-        In so many parts, which Citus can move between nodes (default: 4 for each data node).
+        In so many parts, which Citus can move between nodes (default: 2 for each data node).
     """
     import asyncio
 

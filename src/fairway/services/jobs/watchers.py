@@ -92,6 +92,9 @@ class Watchers:
             for event in self._events.get(job, ()):
                 event.set()
 
+    def is_watched(self, job: str) -> bool:
+        return job in self._events
+
     def close(self) -> None:
         self.is_closed = True
         self.notify(list(self._events))

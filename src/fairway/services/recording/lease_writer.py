@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, ShardCommits, together_of
+from fairway.services.group_commit import GroupCommit, Lingering, ShardCommits, together_of
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.refused_outcomes import lease_refusal
 from fairway.services.recording.row_writer import RowRefused, RowWriter
@@ -50,7 +50,7 @@ class LeaseWriter:
                 self._write_at_once,
                 instruments=instruments,
                 writes_max=LEASE_WRITES_MAX,
-                linger_seconds=0.001,
+                linger=Lingering(0.001),
             )
 
         def lazily() -> GroupCommit[Lease]:

@@ -20,6 +20,26 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 
 
+def shard_of_end(end: End) -> ShardId:
+    return end.lease.shard
+
+
+def result_bytes(ends: Sequence[End]) -> int:
+    return sum([len(end.result or b"") for end in ends])
+
+
+def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
+    """In which reports of whom these ends came."""
+    sessions = {end.lease.session for end in ends}
+    if len(sessions) == 1:  # as mostly, and worth its line
+        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
+    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
+    for end in ends:
+        if end.number is not None:
+            numbers[end.lease.session].append(end.number)
+    return numbers
+
+
 def shards_of(ends: Sequence[End], homes: TenantShards) -> tuple[list[ShardId], list[int]]:
     """Of each; and the places of those that are not where their ids say."""
     if not homes.any_moved:
@@ -72,23 +92,3 @@ def _late_ms(end: End, store_clock: StoreClock) -> int | None:
         return None
     began = store_clock.at_us(end.lease.granted_us)
     return lateness_ms(Timing.of(end.lease.job.timing), to_unix_ms(began))
-
-
-def shard_of_end(end: End) -> ShardId:
-    return end.lease.shard
-
-
-def result_bytes(ends: Sequence[End]) -> int:
-    return sum([len(end.result or b"") for end in ends])
-
-
-def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
-    """In which reports of whom these ends came."""
-    sessions = {end.lease.session for end in ends}
-    if len(sessions) == 1:  # as mostly, and worth its line
-        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
-    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
-    for end in ends:
-        if end.number is not None:
-            numbers[end.lease.session].append(end.number)
-    return numbers

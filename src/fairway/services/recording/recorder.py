@@ -121,7 +121,7 @@ class Recorder:
                 self._flush_successes,
                 instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX,
-                **linger,
+                linger=linger,
             )
 
         def settlements() -> GroupCommit[End]:
@@ -140,12 +140,17 @@ class Recorder:
                 instruments=self._instruments,
                 sizes=PARENT_SIZES,
                 writes_max=PARENT_WRITES_MAX,
-                linger_seconds=0.002,
+                linger=Lingering(0.002),
             )
 
         self._parents = ShardCommits(parents, shard_of_end, self._together)
         self._large_parents = ShardCommits(parents, shard_of_end, self._together)
-        self._successes = ShardCommits(successes, shard_of_end, self._together)
+        self._successes = ShardCommits(
+            successes,
+            shard_of_end,
+            self._together,
+            is_awaited=lambda end: self._watchers.is_watched(end.lease.job.id),
+        )
         self._settlements = ShardCommits(settlements, shard_of_end, self._together)
 
     def _join_asides(self, database: Database, bytes_max: int) -> None:

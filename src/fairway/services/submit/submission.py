@@ -23,7 +23,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit
+from fairway.services.group_commit import GroupCommit, linger_of_submissions
 from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
@@ -234,8 +234,9 @@ class Submissions:
                 instruments=self._instruments,
                 sizes=SIZES,
                 writes_max=2,
-                linger_seconds=0.002,
-                linger_counts="jobs" if heavy else "items",
+                linger=linger_of_submissions(
+                    is_distributed=self._database.placement is not None, is_heavy=heavy
+                ),
             )
         return group
 

@@ -6,18 +6,15 @@ what the one statement of plain PostgreSQL would.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-from fairway.core.ids import SHARDS_MAX, ShardId
+from fairway.core.ids import ShardId, days_of
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, Record, execute, fetch
-from fairway.store.sql import Statement, load
+from fairway.store.sql import Statement, load, of_rows
 
 _SQL = load("distributed/bookings.sql")
-_POSITION = re.compile(r"\$(\d+)")
 
 
 def is_in_steps(connection: Connection) -> bool:
@@ -25,11 +22,17 @@ def is_in_steps(connection: Connection) -> bool:
 
 
 async def end_in_steps(
-    connection: Connection, statement: Statement, values: Mapping[str, Any], *, starts: bool = False
+    connection: Connection,
+    statement: Statement,
+    values: Mapping[str, Any],
+    ids: Sequence[str],
+    *,
+    starts: bool = False,
 ) -> list[Record]:
     """The rows that were ended; with `starts` their children are there, too."""
+    from_id, below_id = days_of(ids)
     async with connection.transaction():
-        ended = await fetch(connection, statement, **values)
+        ended = await fetch(connection, statement, **values, from_id=from_id, below_id=below_id)
         if not ended:
             return ended
         await _book(connection, ended)
@@ -46,24 +49,9 @@ async def _book(connection: Connection, ended: Sequence[Record]) -> None:
     by_shard: dict[ShardId, list[Record]] = {}
     for row in ended:
         by_shard.setdefault(row["shard"], []).append(row)
-    bind = _SQL["book_end"].bind
-    values = [value for one in by_shard.items() for value in bind(**_booking(*one))]
-    await connection.execute(_text_for(len(by_shard)), *values)
-
-
-@lru_cache(maxsize=SHARDS_MAX)
-def _text_for(rows: int) -> str:
-    """The statement with as many rows of values: as many texts as shards can lie together."""
-    statement = _SQL["book_end"]
-    columns, row = statement.text.split("VALUES ")
-    width = len(statement.parameters)
-    shifted = [_shifted(row, width * number) for number in range(rows)]
-    return f"{columns}VALUES {', '.join(shifted)}"
-
-
-def _shifted(row: str, by: int) -> str:
-    """With positions that are so much higher."""
-    return _POSITION.sub(lambda found: f"${int(found[1]) + by}", row)
+    row = _SQL["book_end"]
+    values = [value for one in by_shard.items() for value in row.bind(**_booking(*one))]
+    await connection.execute(of_rows(row, len(by_shard)), *values)
 
 
 def _booking(shard: ShardId, rows: Sequence[Record]) -> dict[str, Any]:

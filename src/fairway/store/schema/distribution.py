@@ -48,7 +48,7 @@ BY_SHARD = (
 #: died between a node's commit and its own would have lost what was taken from the log and not yet
 #: booked.
 WITH_COORDINATOR = "billing_shards"
-PARTS_PER_NODE = 4  # of the store's own: so a node that joins can be given some
+PARTS_PER_NODE = 2  # of the store's own: each costs statements; a node that joins is given some
 
 Say: TypeAlias = Callable[[str], None]
 
