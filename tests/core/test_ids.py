@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 
 from fairway.core.ids import (
     COUNTER_MAX,
-    DAY_MS,
-    HIGHEST_JOB_ID,
     LOWEST_JOB_ID,
     RANDOM_BITS,
     SHARDS_MAX,
     ShardId,
-    days_of,
     ids_from,
     lowest_id_at,
     make_job_id,
@@ -72,21 +69,6 @@ def test_a_bound_is_below_every_id_of_its_moment_and_above_all_before(
     assert job > LOWEST_JOB_ID
     if ms + 1 < 1 << 48:
         assert job < lowest_id_at(ms + 1)
-
-
-@given(st.lists(st.tuples(shards, moments), min_size=1, max_size=5))
-def test_days_hold_all_that_was_made_in_them_and_begin_with_a_day(
-    made: list[tuple[int, int]],
-) -> None:
-    ids = [make_job_id(ShardId(shard), ms, 0, 0) for shard, ms in made]
-    begins, below = days_of(ids)
-    assert begins < min(ids) <= max(ids) < below
-    assert unix_ms_of(begins) % DAY_MS == 0
-    assert min(ms for _, ms in made) - unix_ms_of(begins) < DAY_MS
-    if below != HIGHEST_JOB_ID:
-        assert unix_ms_of(below) % DAY_MS == 0
-        assert 0 < unix_ms_of(below) - max(ms for _, ms in made) <= DAY_MS
-    assert len(below) == len(ids[0])
 
 
 @given(shards, moments, st.integers(0, 1000), chances, st.integers(0, 50))

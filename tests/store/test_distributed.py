@@ -16,11 +16,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId, days_of
+from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.services.transient_errors import refusal_of
-from fairway.store import arrays, leadership, outcomes, submissions
+from fairway.store import leadership, outcomes, submissions
 from fairway.store.billing import usage
 from fairway.store.connections.database import (
     DISCONNECTED,
@@ -220,28 +220,6 @@ async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> No
     nodes = {message.detail.split()[2] for message in heard if message.message[:7] == "issuing"}
     assert len(nodes) == 1
     assert not any("PREPARE TRANSACTION" in message.message for message in heard), "two phases"
-
-
-@on_a_cluster
-async def test_ends_are_planned_for_their_own_day_and_few_jobs_once(cluster: Database) -> None:
-    """Nodes planned each end for every day that is kept, and each few jobs anew."""
-    assert cluster.placement is not None
-    shards = [shard for shard in cluster.placement.groups[1] if shard < 64]
-    async with cluster.hot() as connection:
-        jobs = [_job(shard, 500 + number) for number, shard in enumerate(shards)]
-        await submissions.insert_jobs(connection, None, jobs)
-        statement = outcomes._SQL["record_successes"].at(connection)
-        ids = [job.id for job in jobs]
-        from_id, below_id = days_of(ids)
-        values = dict.fromkeys(("epochs", "rans_us", "tenants"), arrays.numbers([1] * len(ids)))
-        values |= {"shards": arrays.numbers(shards), "ids": arrays.ids(ids)}
-        given = {"owned": shards, "terms": [1] * len(shards), "results": [], "in_flow": False}
-        bound = statement.bind(**given, **values, from_id=from_id, below_id=below_id)
-        plan = [row[0] for row in await connection.fetch(f"EXPLAIN {statement.text}", *bound)]
-        days = [line for line in plan if "Update on jobs_2" in line]
-        assert len(days) == 1, days
-        assert [line.strip() for line in plan if "Task Count" in line] == ["Task Count: 1"]
-        await connection.execute("DELETE FROM jobs WHERE shard = ANY($1::int[])", shards)
 
 
 @on_a_cluster

@@ -25,7 +25,6 @@ FIRST_TERM = Term(1)  # nobody owned the shard before
 NO_TERM = Term(0)  # no owner has it
 NO_EPOCH = Epoch(0)  # of a job that no lease was ever written for
 
-MOMENT_BITS = 48
 SHARD_BITS = 12
 SHARDS_MAX = 1 << SHARD_BITS
 COUNTER_BITS = 20
@@ -38,7 +37,6 @@ SHARD_DIGITS = slice(15, 18)  # where an id's text names its shard
 _VARIANT = 0b10 << 62
 _LOW_48 = (1 << 48) - 1
 
-DAY_MS = 24 * 60 * 60 * 1000
 LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
 HIGHEST_JOB_ID = JobId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
@@ -97,19 +95,6 @@ def unix_ms_of(job_id: str) -> int:
 def lowest_id_at(unix_ms: int) -> str:
     """The smallest id of any shard made in this millisecond: a bound for ranges and partitions."""
     return f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-0000-0000-000000000000"
-
-
-def days_of(ids: Iterable[str]) -> tuple[str, str]:
-    """Bounds of the days in which these ids were made: the lowest id, and one above all others.
-
-    Whole days, as the store keeps them apart: it can leave all others out, and does not take what
-    lies between for a few rows only because they are newer than its statistics.
-    """
-    ids = list(ids)
-    first_ms, last_ms = unix_ms_of(min(ids)), unix_ms_of(max(ids))
-    begins_ms, ends_ms = first_ms // DAY_MS * DAY_MS, (last_ms // DAY_MS + 1) * DAY_MS
-    below = lowest_id_at(ends_ms) if ends_ms < 1 << MOMENT_BITS else HIGHEST_JOB_ID
-    return lowest_id_at(begins_ms), below
 
 
 def id_before(job_id: str) -> str:

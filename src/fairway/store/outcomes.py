@@ -108,7 +108,7 @@ async def record_successes(
     }
     touched, by_key = 0, _SQL["record_successes"]
     if is_in_steps(connection):
-        touched = len(await end_in_steps(connection, by_key, values, ids))
+        touched = len(await end_in_steps(connection, by_key, values))
     elif None not in places:
         in_place = arrays.places(places)
         touched = await fetch_value(
@@ -150,9 +150,7 @@ async def record_parents(
     values |= arrays.columns(rows, *_OF_CHILD)
     given, statement = {**guard(terms), "in_flow": in_flow}, _SQL["record_parents"]
     if is_in_steps(connection):
-        ended = await end_in_steps(
-            connection, statement, given | values, values["ids"], starts=True
-        )
+        ended = await end_in_steps(connection, statement, given | values, starts=True)
     else:
         ended = await fetch(connection, statement, **given, **values)
     if len(ended) == len(done):
@@ -216,7 +214,7 @@ async def settle(
     }
     statement = _SQL["settle"]
     if is_in_steps(connection):
-        touched = len(await end_in_steps(connection, statement, values, ids))
+        touched = len(await end_in_steps(connection, statement, values))
     else:
         touched = await fetch_value(connection, statement, **values)
     if touched == len(done):

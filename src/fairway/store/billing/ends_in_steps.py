@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairway.core.ids import ShardId, days_of
+from fairway.core.ids import ShardId
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, Record, execute, fetch
 from fairway.store.sql import Statement, load, of_rows
@@ -22,17 +22,11 @@ def is_in_steps(connection: Connection) -> bool:
 
 
 async def end_in_steps(
-    connection: Connection,
-    statement: Statement,
-    values: Mapping[str, Any],
-    ids: Sequence[str],
-    *,
-    starts: bool = False,
+    connection: Connection, statement: Statement, values: Mapping[str, Any], *, starts: bool = False
 ) -> list[Record]:
     """The rows that were ended; with `starts` their children are there, too."""
-    from_id, below_id = days_of(ids)
     async with connection.transaction():
-        ended = await fetch(connection, statement, **values, from_id=from_id, below_id=below_id)
+        ended = await fetch(connection, statement, **values)
         if not ended:
             return ended
         await _book(connection, ended)
