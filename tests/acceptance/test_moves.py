@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 import httpx2
 import pytest
+from tests.acceptance.cluster import URL
 from tests.acceptance.house import House
 from tests.acceptance.test_two_owners import Split
 
@@ -49,6 +50,7 @@ class Others:
         return seconds[len(seconds) * 99 // 100]
 
 
+@pytest.mark.skipif(bool(URL), reason="tenants cannot be moved on a cluster")
 async def test_a_server_that_stood_still_accepts_no_key_twice(house: House) -> None:
     """It let requests in before, and wakes when their tenant is elsewhere, and has their keys."""
     split = Split(house)
