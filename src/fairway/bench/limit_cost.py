@@ -57,7 +57,7 @@ KINDS: Mapping[str, LimitsOf] = {
 }
 
 
-class Spent(NamedTuple):
+class PerJob(NamedTuple):
     """Microseconds of processor time a job."""
 
     decision_us: float
@@ -67,7 +67,7 @@ class Spent(NamedTuple):
 def measure(repeats: int = 15) -> dict[str, float]:
     """In turns, so that a noisy moment meets all, and in processor time."""
     houses = {kind: _Dispatching(limits_of) for kind, limits_of in KINDS.items()}
-    turns: dict[str, list[Spent]] = {kind: [] for kind in KINDS}
+    turns: dict[str, list[PerJob]] = {kind: [] for kind in KINDS}
     for _ in range(repeats):
         for kind, house in houses.items():
             turns[kind].append(house.turn())
@@ -120,7 +120,7 @@ class _Dispatching:
         policy = FailurePolicy(self._clock, pools, jitter=lambda: 0.5, on_news=lambda tenants: None)
         return Dispatcher(settings, ports, policy, pools, clock=self._clock, metrics=Metrics())
 
-    def turn(self) -> Spent:
+    def turn(self) -> PerJob:
         decision_seconds, path_seconds, decided = 0.0, 0.0, 0
         for _ in range(ROUNDS):
             self._clock.advance(self._dice.uniform(0.015, 0.025))
@@ -132,7 +132,7 @@ class _Dispatching:
             self._dispatcher.recorded(ended)
             decision_seconds += chosen - began
             path_seconds += time.process_time() - began
-        return Spent(decision_seconds / decided * 1e6, path_seconds / decided * 1e6)
+        return PerJob(decision_seconds / decided * 1e6, path_seconds / decided * 1e6)
 
     def _come(self, count: int) -> float:
         """Answers the processor time it took, in seconds, the jobs being there."""

@@ -34,7 +34,7 @@ LINES_PER_KEY = 8  # a look at a key is a look at each
 Entry: TypeAlias = tuple[int, str, QueuedJob, Stream | None, int]
 
 
-class Room(Struct, gc=False):
+class ParkedSize(Struct, gc=False):
     """What one tenant takes of it."""
 
     jobs: int = 0
@@ -46,7 +46,7 @@ class ParkedJobs:
         self._jobs_total = jobs_total
         self._bytes_total = bytes_total
         self._under: dict[KeyName, dict[int, list[Entry]]] = {}  # by their number: heaps
-        self.rooms: dict[TenantId, Room] = {}  # of tenants with any
+        self.rooms: dict[TenantId, ParkedSize] = {}  # of tenants with any
         self._bytes = 0
         self.names: dict[str, KeyName] = {}  # job → what it waits for
 
@@ -54,7 +54,7 @@ class ParkedJobs:
         return len(self.names)
 
     def count(self, tenant: TenantId) -> int:
-        return self.rooms.get(tenant, _NO_ROOM).jobs
+        return self.rooms.get(tenant, _NOTHING_PARKED).jobs
 
     @property
     def keys(self) -> int:
@@ -70,9 +70,9 @@ class ParkedJobs:
         return min(JOBS_PER_TENANT, (self._jobs_total - others) // 2)
 
     def has_room(self, tenant: TenantId, size_bytes: int = 0) -> bool:
-        return self._has_place(self.rooms.get(tenant, _NO_ROOM), size_bytes)
+        return self._has_place(self.rooms.get(tenant, _NOTHING_PARKED), size_bytes)
 
-    def _has_place(self, room: Room, size_bytes: int) -> bool:
+    def _has_place(self, room: ParkedSize, size_bytes: int) -> bool:
         mine, mine_bytes = room.jobs, room.size_bytes
         if mine >= JOBS_PER_TENANT or mine >= (self._jobs_total - len(self.names) + mine) // 2:
             return False  # as `most` says
@@ -81,7 +81,7 @@ class ParkedJobs:
     def put(self, name: KeyName, most: int, job: QueuedJob, stream: Stream | None = None) -> bool:
         """It starts when fewer than `most` places are taken; answers False where it has no room."""
         tenant, job_id, size_bytes = job.tenant, job.id, weight_bytes(job)
-        room = self.rooms.get(tenant) or Room()
+        room = self.rooms.get(tenant) or ParkedSize()
         if not self._has_place(room, size_bytes):
             return False
         entry, lines = (0, job_id, job, stream, size_bytes), self._under.get(name)
@@ -158,7 +158,7 @@ class ParkedJobs:
             del self.rooms[job.tenant]
 
 
-_NO_ROOM = Room()
+_NOTHING_PARKED = ParkedSize()
 
 
 def _ranked(entry: Entry) -> Entry:

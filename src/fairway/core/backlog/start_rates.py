@@ -132,7 +132,7 @@ class StartWindow(Struct, eq=False, gc=False):
 Known: TypeAlias = StartWindow | int
 
 
-class Windows:
+class KeyWindows:
     """Of one tenant, in two generations: keys that started since the last turn, and those that did
     so before it and not since. At a turn nothing of the older ones counts any more, so they go all
     at once: nobody looks at each of them."""
@@ -204,7 +204,7 @@ class StartRates:
         self._keys_total = keys_total
         # Of tenants, who was looked at longest ago comes first; of its keys, the one used so: they
         # are put in order only as room is looked for, so that a start costs nothing for it.
-        self._windows: OrderedDict[TenantId, Windows] = OrderedDict()
+        self._windows: OrderedDict[TenantId, KeyWindows] = OrderedDict()
         self._keys = 0
         self._tenant_shards = TenantShards(1)
         # by shard: before that another may have let jobs start
@@ -282,7 +282,7 @@ class StartRates:
             name = (one.key, one.length_ms)
             window = _window(name, saved_us)
             window.restore(one.marks, saved_us)
-            self._windows.setdefault(one.tenant, Windows()).put(name, window)
+            self._windows.setdefault(one.tenant, KeyWindows()).put(name, window)
             self._keys += 1
 
     def home(self, tenant: TenantId) -> ShardId:
@@ -332,7 +332,7 @@ class StartRates:
         """The same of one that another owner may have started."""
         mine = self._windows.get(tenant)
         if mine is None:
-            mine = self._windows[tenant] = Windows()
+            mine = self._windows[tenant] = KeyWindows()
         elif now_us >= mine.turns_us:
             self._turn(mine, now_us)
         known = mine.get(name)
@@ -354,14 +354,14 @@ class StartRates:
         mine.put(name, known)
         return True
 
-    def _turn(self, mine: Windows, now_us: int) -> None:
+    def _turn(self, mine: KeyWindows, now_us: int) -> None:
         self._keys -= len(mine.before)
         mine.turn(now_us)
 
-    def _most(self, mine: Windows) -> int:
+    def _most(self, mine: KeyWindows) -> int:
         return min(KEYS_PER_TENANT, (self._keys_total - self._keys + len(mine)) // 2)
 
-    def _make_room(self, mine: Windows, now_us: int) -> None:
+    def _make_room(self, mine: KeyWindows, now_us: int) -> None:
         """Of the keys that were looked at longest ago those go whose while is over: they say no
         more than none. Where there are none, those that were not used since: the older half, for
         of a lone start nobody knows whether it came since."""
@@ -397,4 +397,4 @@ class StartRates:
                 del self._windows[tenant]
 
 
-_NONE = Windows()
+_NONE = KeyWindows()
