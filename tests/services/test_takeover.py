@@ -229,6 +229,9 @@ async def test_workers_of_any_pool_with_lazy_leases_are_waited_for(
     (job,) = await submit(first, tenant, new(pool=pool.number))
     hand = Hand(first, quick=1)
     (lease,) = await hand.take()
+    async with second.database.background() as connection, asyncio.timeout(30):
+        while not await connection.fetchval("SELECT count(*) FROM worker_sessions"):  # noqa: ASYNC110  # a loop writes it
+            await asyncio.sleep(0.05)
     monkeypatch.setattr(lease_store, "live_sessions", asked)
     async with standby_after(first, second):
         async with second.database.background() as connection:

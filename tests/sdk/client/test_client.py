@@ -20,6 +20,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
+from fairway.sdk.client import handle as handle_module
 
 
 class Score(msgspec.Struct):
@@ -278,7 +279,10 @@ async def test_a_large_result_is_asked_for_again_until_the_time_out(server: Tiny
             await handle.aresult(timeout=2.9)
 
 
-async def test_who_waits_without_end_hears_that_nobody_is_there() -> None:
+async def test_who_waits_without_end_hears_that_nobody_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handle_module, "WAIT_SECONDS_MAX", 0.1)  # of one question
     async with aclosing(App("x", url="http://127.0.0.1:9", patience="50ms")) as app:
         with pytest.raises(Unreachable):
             await Handle.from_id(app, "00000000-0000-7000-8000-000000000000").aresult()
