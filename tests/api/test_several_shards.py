@@ -41,6 +41,7 @@ async def test_its_jobs_are_spread_and_all_of_them_are_seen(database_url: str) -
             await _run(tenant, worker)
             await _is_counted_as_one(tenant, operator, name)
             await _is_refused_by_name(house, tenant, operator, name)
+            await _are_the_same_when_one_of_them_is_refused(tenant, operator)
             await _is_suspended_and_paused_as_one(tenant, operator, name)
             await worker.leave()
 
@@ -182,6 +183,22 @@ async def _is_refused_by_name(
     problem(taken, 409, "CONFLICT", "/name")
     later = await operator.patch(f"/v1/tenants/{name}", json={"shards": 2})
     assert later.status_code == 422
+
+
+async def _are_the_same_when_one_of_them_is_refused(
+    tenant: httpx2.AsyncClient, operator: httpx2.AsyncClient
+) -> None:
+    """A batch with one key, and a job that is judged in the first shard: while it is good."""
+    limited = {"type": "limited", "limits": [{"key": "k", "at_most": 1}], **LATER}
+    batch = {"jobs": [limited, {"type": "plain", **LATER}]}
+    for key in ("again-1", "again-2", "again-3"):
+        sent, made = {"idempotency-key": key}, []
+        for schema in (None, {"required": ["to"]}, None):
+            await operator.put("/v1/job-types/limited", json={"schema": schema})
+            made.append((await tenant.post("/v1/jobs/batch", json=batch, headers=sent)).json())
+        assert [one["items"][0]["status"] for one in made] == [202, 422, 202]
+        assert len({one["items"][1]["id"] for one in made}) == 1, "it was made once"
+        assert made[0] == made[2]
 
 
 async def _is_suspended_and_paused_as_one(

@@ -62,10 +62,9 @@ async def in_parts(
 
 def _places(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> list[int]:
     jobs, whole, inline_max = wanted
+    if whole is not None:  # by the key alone: sent again, other jobs of it may be refused
+        return [parts.for_new(tenant, whole.key, is_judged_in_one_place=False)] * len(jobs)
     alone = [_is_judged_in_one_place(new, inline_max) for new in jobs]
-    if whole is not None:  # one row for all of them, in one place
-        place = parts.for_new(tenant, whole.key, is_judged_in_one_place=any(alone))
-        return [place] * len(jobs)
     rest = parts.for_new(tenant, None, is_judged_in_one_place=False)
     return [
         rest
