@@ -175,6 +175,13 @@ async def _is_refused_by_name(
     problem(await operator.post("/v1/keys", json=own), 409, "SEVERAL_SHARDS")
     cap = await operator.put(f"/v1/tenants/{name}/spend-cap", json={"cap_micros": 5})
     problem(cap, 409, "SEVERAL_SHARDS")
+    part, path = f"{name}#1", f"/v1/tenants/{name}%231"
+    problem(await operator.post("/v1/keys", json={"tenant": part}), 404, "NOT_FOUND", "/tenant")
+    problem(await operator.patch(path, json={"weight": 7}), 404, "NOT_FOUND")
+    problem(await operator.delete(f"{path}?suspend=true"), 404, "NOT_FOUND")
+    acting = {"fairway-tenant": part, "idempotency-key": "order-7"}
+    new = await operator.post("/v1/jobs", json={"type": "t", **LATER}, headers=acting)
+    problem(new, 404, "NOT_FOUND")
     move = {"tenant": name, "to": 1}
     problem(await operator.post("/v1/shards/move", json=move), 409, "CONFLICT")
     many = {"name": "too-many", "shards": 2 * SHARDS + 1}
