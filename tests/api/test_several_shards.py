@@ -11,7 +11,7 @@ from tests.api.worker import HandWorker
 
 from fairway.api.routes import ENDPOINTS
 from fairway.api.tenant_parts.meant import BY_ALL, BY_FIRST, BY_JOB, BY_NAMED
-from fairway.core.ids import shard_of
+from fairway.core.ids import shard_of, unix_ms_of
 
 SHARDS = 4
 LATER = {"delay_seconds": 3600}
@@ -41,6 +41,8 @@ async def test_its_jobs_are_spread_and_all_of_them_are_seen(database_url: str) -
             await _run(tenant, worker)
             await _is_counted_as_one(tenant, operator, name)
             await _is_refused_by_name(house, tenant, operator, name)
+            await _are_the_same_when_one_of_them_is_refused(tenant, operator)
+            await _start_no_limited_jobs_but_in_the_first(tenant, worker, name)
             await _is_suspended_and_paused_as_one(tenant, operator, name)
             await worker.leave()
 
@@ -174,6 +176,12 @@ async def _is_refused_by_name(
     problem(await operator.post("/v1/keys", json=own), 409, "SEVERAL_SHARDS")
     cap = await operator.put(f"/v1/tenants/{name}/spend-cap", json={"cap_micros": 5})
     problem(cap, 409, "SEVERAL_SHARDS")
+    part, path = f"{name}#1", f"/v1/tenants/{name}%231"
+    problem(await operator.post("/v1/keys", json={"tenant": part}), 404, "NOT_FOUND", "/tenant")
+    problem(await operator.patch(path, json={"weight": 7}), 404, "NOT_FOUND")
+    problem(await operator.delete(f"{path}?suspend=true"), 404, "NOT_FOUND")
+    acting = await operator.get("/v1/jobs", headers={"fairway-tenant": part})
+    problem(acting, 404, "NOT_FOUND", "Fairway-Tenant")
     move = {"tenant": name, "to": 1}
     problem(await operator.post("/v1/shards/move", json=move), 409, "CONFLICT")
     many = {"name": "too-many", "shards": 2 * SHARDS + 1}
@@ -182,6 +190,36 @@ async def _is_refused_by_name(
     problem(taken, 409, "CONFLICT", "/name")
     later = await operator.patch(f"/v1/tenants/{name}", json={"shards": 2})
     assert later.status_code == 422
+
+
+async def _start_no_limited_jobs_but_in_the_first(
+    tenant: httpx2.AsyncClient, worker: HandWorker, name: str
+) -> None:
+    """Whatever the worker says of whose job it was."""
+    limited = {"type": worker.type, "limits": [{"key": "k", "at_most": 1}], **LATER}
+    for _ in range(SHARDS):
+        job = (await tenant.post("/v1/jobs", json={"type": worker.type})).json()["id"]
+        lease = await worker.lease()
+        wanted = {"at_ms": unix_ms_of(job) + 5, "jobs": [limited]}
+        await worker.tell(worker.report(lease, follow_ups=wanted) | {"tenant": name})
+        ended = (await tenant.get(f"/v1/jobs/{job}")).json()["state"]
+        assert ended == ("dead" if "#" in lease["tenant"] else "succeeded")
+
+
+async def _are_the_same_when_one_of_them_is_refused(
+    tenant: httpx2.AsyncClient, operator: httpx2.AsyncClient
+) -> None:
+    """A batch with one key, and a job that is judged in the first shard: while it is good."""
+    limited = {"type": "limited", "limits": [{"key": "k", "at_most": 1}], **LATER}
+    batch = {"jobs": [limited, {"type": "plain", **LATER}]}
+    for key in ("again-1", "again-2", "again-3"):
+        sent, made = {"idempotency-key": key}, []
+        for schema in (None, {"required": ["to"]}, None):
+            await operator.put("/v1/job-types/limited", json={"schema": schema})
+            made.append((await tenant.post("/v1/jobs/batch", json=batch, headers=sent)).json())
+        assert [one["items"][0]["status"] for one in made] == [202, 422, 202]
+        assert len({one["items"][1]["id"] for one in made}) == 1, "it was made once"
+        assert made[0] == made[2]
 
 
 async def _is_suspended_and_paused_as_one(

@@ -106,7 +106,8 @@ def _each(request: Request, tenant: Tenant, place: int) -> Request:
     if caller.tenant is not None:
         scope[CALLER] = caller._replace(tenant=part)
     scope["headers"] = [*scope["headers"], (PART, b"%d" % place)]
-    names = {"tenant", "name"}
+    # A job type may have the same name as its tenant.
+    names = {"tenant", "name"} if request.query_params.get("of") == "tenant" else {"tenant"}
     query = [
         (field, part.name if field in names and said == tenant.name else said)
         for field, said in request.query_params.multi_items()
@@ -114,7 +115,8 @@ def _each(request: Request, tenant: Tenant, place: int) -> Request:
     scope["query_string"] = urlencode(query).encode()
     if scope["path_params"].get("name") == tenant.name:
         scope["path_params"] = scope["path_params"] | {"name": part.name}
-        scope["path"] = scope["path"].replace(f"/{tenant.name}/", f"/{part.name}/", 1)
+        before, _, after = scope["path"].rpartition(f"/{tenant.name}/")  # it may be named "v1"
+        scope["path"] = f"{before}/{part.name}/{after}"
     return Request(scope, request.receive)
 
 

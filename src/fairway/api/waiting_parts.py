@@ -22,6 +22,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.wire.bulk import WaitForJobs, decode_wait
 
+OTHERS_SECONDS = 0.5  # for news of other parts, where one cannot be asked
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 Each: TypeAlias = Callable[[Request, Tenant, int], Request]
 
@@ -72,19 +73,30 @@ def _by_part(platform: Platform, tenant: Tenant, ids: list[JobId]) -> dict[int, 
 
 
 async def _first_news(tasks: list[asyncio.Task[Response]], *, is_all: bool) -> Response:
-    """What is known once one part has answered; all of them where nothing is waited for."""
+    """What is known once one part has answered; all of them where nothing is waited for.
+
+    A part that cannot be asked says so first, and for as long as it has no owner: the others have a
+    moment to tell of theirs. Who hears of some asks again for the rest.
+    """
     until = asyncio.ALL_COMPLETED if is_all else asyncio.FIRST_COMPLETED
-    done, _ = await asyncio.wait(tasks, return_when=until)
+    done, pending = await asyncio.wait(tasks, return_when=until)
+    if pending and any(_has_failed(task) for task in done):
+        done |= (await asyncio.wait(pending, timeout=OTHERS_SECONDS))[0]
+    failed = [task for task in done if _has_failed(task)]
     jobs: list[msgspec.Raw] = []
     missing: list[str] = []
-    for reply in (task.result() for task in done):
-        if reply.status_code != 200:
-            return reply
-        told = msgspec.json.decode(bytes(reply.body), type=_Told)
+    for task in done.difference(failed):
+        told = msgspec.json.decode(bytes(task.result().body), type=_Told)
         jobs += told.jobs
         missing += told.missing
+    if failed and (is_all or not (jobs or missing)):
+        return failed[0].result()
     text = msgspec.json.encode(_Told(jobs, missing))
     return Response(text, media_type="application/json")
+
+
+def _has_failed(task: asyncio.Task[Response]) -> bool:
+    return task.cancelled() or task.exception() is not None or task.result().status_code != 200
 
 
 async def _told(request: Request, answer: Answer) -> Response:

@@ -65,15 +65,16 @@ def test_parts_add_up_to_the_whole(count: int, whole: int, cap: int | None, slot
     tenant = Tenant(ids[0], "big", whole, whole, floor_share=slots, cap=cap, parts=ids)
     tenant = tenant._replace(rate_per_second=whole, burst=whole, reserved=(("short", slots),))
     found = [parts.part_in_force(tenant, place) for place in range(count)]
-    assert sum(one.depth_limit for one in found) == whole
     assert sum(one.reserved[0][1] for one in found) == sum(o.floor_share for o in found) == slots
-    for name in ("weight", "rate_per_second", "burst"):
+    for name in ("weight", "rate_per_second", "burst", "depth_limit"):
         values = [getattr(one, name) for one in found]
         assert sum(values) == max(whole, count)
         assert max(values) - min(values) <= 1
     assert [one.parts for one in found] == [ids, *([()] * (count - 1))]
     if cap is not None:
         assert sum(one.cap or 0 for one in found) == max(cap, count)
+    shut = tenant._replace(depth_limit=0)
+    assert {parts.part_in_force(shut, place).depth_limit for place in range(count)} == {0}
 
 
 @given(st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,62}", fullmatch=True), st.integers(0, 15))

@@ -5,7 +5,7 @@ It decides about no job: whether one is good is `submit_batch.py`'s question.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -82,16 +82,20 @@ class _Fates(msgspec.Struct):
     payload: msgspec.Raw = NULL
     payload_upload: msgspec.Raw = NULL
     unique: msgspec.Raw = NULL
+    limits: Any = None
 
 
 _decode_fates = msgspec.json.Decoder(_Fates).decode
 
 
-def may_fail_alone(text: msgspec.Raw, inline_max: int) -> bool:
-    """Whether a job that was refused would have had a fate of its own, had it been good."""
+def may_fail_alone(text: msgspec.Raw, inline_max: int, *, in_parts: bool) -> bool:
+    """Whether a job that was refused would have had a fate of its own, had it been good. Of a
+    tenant in several shards one with limits has: it goes to the first, whatever the others do."""
     try:
         fates = _decode_fates(text)
     except msgspec.DecodeError:
         return False  # no object at all: it is refused whenever it comes
+    if in_parts and fates.limits:
+        return True
     own = (fates.payload_upload, fates.unique)
     return any(bytes(said) != b"null" for said in own) or len(bytes(fates.payload)) > inline_max

@@ -150,7 +150,7 @@ class SubmitBatch:
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             return body, await self._understand_in_parts(tenant, body, of_all, plain=plain)
         # a long look must not hold up everybody else
-        look = partial(self._understand, body, of_all)
+        look = partial(self._understand, body, of_all, in_parts=bool(tenant.parts))
         return body, await self._platform.heavy.run(tenant.id, look, len(body))
 
     async def _submit(
@@ -241,31 +241,39 @@ class SubmitBatch:
             part = slice(start, start + PART_ITEMS)
             found += map(understand, texts[part], own_keys[part], own_traces[part])
             await work.let_others()
-        return self._with_key(body, texts, found, None if keys else of_all.key)
+        key, in_parts = None if keys else of_all.key, bool(tenant.parts)
+        return self._with_key(body, texts, found, key, in_parts=in_parts)
 
-    def _understand(self, body: bytes, of_all: BatchHeaders) -> Understood:
+    def _understand(self, body: bytes, of_all: BatchHeaders, *, in_parts: bool) -> Understood:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts, keys, traces = items_of(body, of_all)
         understand = self._reader(plain=False)
         found = list(map(understand, texts, keys or repeat(None), traces or repeat(None)))
-        return self._with_key(body, texts, found, None if keys else of_all.key)
+        key = None if keys else of_all.key
+        return self._with_key(body, texts, found, key, in_parts=in_parts)
 
     def _with_key(
-        self, body: bytes, texts: list[msgspec.Raw], found: list[Wanted], key: str | None
+        self,
+        body: bytes,
+        texts: list[msgspec.Raw],
+        found: list[Wanted],
+        key: str | None,
+        *,
+        in_parts: bool,
     ) -> Understood:
         """The key of the batch is one for all of it: a row, however many jobs it has.
 
         Where jobs can have different fates (one is not the only one of its kind, one's upload is
-        not there), each has a key by its place. Which of the two it is the batch itself says: sent
-        again, it is the same, whichever of its jobs are refused by then. No other key is in the
-        way: none can hold the separator.
+        not there, one is judged in another shard), each has a key by its place. Which of the two it
+        is the batch itself says: sent again, it is the same, whichever of its jobs are refused by
+        then. No other key is in the way: none can hold the separator.
         """
         if key is None:
             return Understood(found, None)
         inline_max = self._platform.settings.inline_bytes_max
         pairs = zip(found, texts, strict=True)
-        if any(_may_fail_alone(one, text, inline_max) for one, text in pairs):
+        if any(_may_fail_alone(one, text, inline_max, in_parts=in_parts) for one, text in pairs):
             keyed: list[Wanted] = [
                 _keyed(new, text, f"{key}\x1f{place}") if isinstance(new, NewJob) else new
                 for place, (new, text) in enumerate(zip(found, texts, strict=True))
@@ -310,10 +318,11 @@ def _good(wanted: list[Wanted]) -> list[NewJob]:
     return [item for item in wanted if isinstance(item, NewJob)]
 
 
-def _may_fail_alone(one: Wanted, text: msgspec.Raw, inline_max: int) -> bool:
+def _may_fail_alone(one: Wanted, text: msgspec.Raw, inline_max: int, *, in_parts: bool) -> bool:
     if isinstance(one, NewJob):
-        return bool(one.unique or one.upload or len(one.payload) > inline_max)
-    return may_fail_alone(text, inline_max)
+        own = one.unique or one.upload or (in_parts and one.limits)
+        return bool(own or len(one.payload) > inline_max)
+    return may_fail_alone(text, inline_max, in_parts=in_parts)
 
 
 def _may_be_deep(payload: bytes) -> bool:

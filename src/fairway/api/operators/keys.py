@@ -11,7 +11,7 @@ from starlette.responses import Response
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import decoded, json_reply
-from fairway.api.operators.tenants import plain_text, tenant_named
+from fairway.api.operators.tenants import plain_text, tenant_named, whole_named
 from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.keys import PERMISSIONS, SCOPES, KeyFacts, permitted
@@ -115,7 +115,7 @@ async def add_key(request: Request, platform: Platform, actor: Actor) -> Respons
     tenant_id = None
     if wanted.tenant is not None:
         tenant = await _living(platform, wanted.tenant, "/tenant")
-        if wanted.scope == "worker" and (tenant.parts or tenant.part_of):
+        if wanted.scope == "worker" and tenant.parts:
             raise several_shards(
                 "A tenant with several shards has no workers of its own yet: make a key of no"
                 " tenant that is bound to it (`tenants`)."
@@ -164,7 +164,7 @@ def _check(platform: Platform, wanted: NewKey) -> None:
 
 
 async def _living(platform: Platform, name: str, field: str) -> Tenant:
-    return await tenant_named(platform, name, field, may_be_deleted=False)
+    return await whole_named(platform, name, field, may_be_deleted=False)
 
 
 def _view(platform: Platform, one: KeyFacts) -> KeyView:

@@ -14,7 +14,7 @@ from fairway.core.audit import Actor
 from fairway.core.backlog.holds import EVERY_POOL, EVERY_TENANT, EVERY_TYPE, Hold
 from fairway.core.errors import Forbidden, InvalidRequest, NotFound
 from fairway.core.ids import TenantId, TypeId
-from fairway.core.ownership.tenant_parts import is_further_part, whole_name
+from fairway.core.ownership.tenant_parts import whole_name
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 from fairway.services.registry.type_names import NO_TYPE, Namer
@@ -58,10 +58,11 @@ async def list_pauses(platform: Platform, principal: Principal) -> Response:
         for part in principal.tenant.parts[1:]:
             found += await platform.pauses.of(part)
     everybodys = () if asker is None else platform.pauses.of_everybody()
-    views, directory = list[Pause](), platform.directory
+    views = list[Pause]()
     for hold in (*found, *everybodys):
-        view = await _pause_view(platform, hold)
-        if not (hold.tenant and is_further_part(directory.name_of(hold.tenant)) and view in views):
+        view, whose = await _pause_view(platform, hold), platform.directory.tenants.get(hold.tenant)
+        is_of_parts = whose is not None and (whose.parts or whose.part_of)  # in any order
+        if not (is_of_parts and view in views):
             views.append(view)  # of a tenant's parts each has it
     return json_reply(PauseList(pauses=views))
 

@@ -19,6 +19,7 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import TENANT_STATES, Tenant, TenantFilter, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry.refusals import part_named
 from fairway.services.registry.spread_tenants import SpreadTenants, WantedShards
 from fairway.wire.operators.tenancy import (
     NewTenant,
@@ -169,7 +170,7 @@ async def change_tenant(request: Request, platform: Platform, actor: Actor) -> R
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
-    known = await tenant_named(platform, request.path_params["name"], may_be_deleted=False)
+    known = await whole_named(platform, request.path_params["name"], may_be_deleted=False)
     tenant = await platform.directory.change_tenant(known.name, changes, actor)
     return json_reply(tenant_view(platform, tenant or known))
 
@@ -300,4 +301,15 @@ async def tenant_named(
     tenant = directory.tenants[number]
     if tenant.state == "deleted" and not may_be_deleted:
         raise Conflict(f"The tenant {name!r} is deleted: restore it first.", field=field)
+    return tenant
+
+
+async def whole_named(
+    platform: Platform, name: str, field: str = "", *, may_be_deleted: bool = True
+) -> Tenant:
+    """As `tenant_named`, for whoever would change something: of a tenant in several shards that is
+    done to all of them, by the name that people know."""
+    tenant = await tenant_named(platform, name, field, may_be_deleted=may_be_deleted)
+    if tenant.part_of is not None:
+        raise part_named(name, field)
     return tenant

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from fairway.api.filters import cursor_of, place_of
+from fairway.core.billing.pricing import amount_of
 
 Body: TypeAlias = dict[str, Any]
 Row: TypeAlias = dict[str, Any]
@@ -130,28 +131,31 @@ def shares(bodies: Sequence[Body]) -> Body:
 
 
 _PRICED = ("kind", "pool", "type", "price_micros")
-_SUMMED = ("jobs", "attempts", "billed_us", "unbilled_us", "amount_micros")
+_SUMMED = ("jobs", "attempts", "billed_us", "unbilled_us")
 
 
 def statement(bodies: Sequence[Body]) -> Body:
-    """A tenant pays its base fees once: they are the first's. It is closed when all parts are."""
+    """A tenant pays each base fee once, also that of a pool which only some of its parts used; what
+    it used is rounded once. It is closed when all parts are."""
     lines: dict[tuple[Any, ...], Row] = {}
-    for place, body in enumerate(bodies):
-        for line in body["lines"]:
-            if place and line["kind"] == "base_fee":
-                continue
-            key = tuple(line[name] for name in _PRICED)
-            known = lines.get(key)
-            added = {} if known is None else {name: known[name] + line[name] for name in _SUMMED}
-            lines[key] = line | added
+    for line in (one for body in bodies for one in body["lines"]):
+        key = tuple(line[name] for name in _PRICED)
+        lines[key] = _line_of_both(lines[key], line) if key in lines else line
     is_closed = all(body["closed"] for body in bodies)
     closed = [body["closed_at"] for body in bodies if body["closed_at"] is not None]
     return bodies[0] | {
         "closed": is_closed,
         "closed_at": max(closed, default=None) if is_closed else None,
-        "lines": list(lines.values()),
+        "lines": [lines[key] for key in sorted(lines)],
         "total_micros": sum(line["amount_micros"] for line in lines.values()),
     }
+
+
+def _line_of_both(known: Row, line: Row) -> Row:
+    if line["kind"] == "base_fee":
+        return known
+    both = line | {name: known[name] + line[name] for name in _SUMMED}
+    return both | {"amount_micros": amount_of(both["billed_us"], both["price_micros"])}
 
 
 def _sum(values: Iterable[Any]) -> Any:

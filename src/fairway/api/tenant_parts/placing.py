@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 from fairway.core.errors import FairwayError
 from fairway.core.tenant import Tenant
+from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenant_parts import TenantParts
 from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey
+
+PART_ITEMS = 256  # of a batch, between two looks at the clock
 
 
 class JobsToPlace(NamedTuple):
@@ -29,7 +32,7 @@ def part_for(parts: TenantParts, tenant: Tenant, new: NewJob, inline_bytes_max: 
     """The part that a job goes to which comes alone."""
     in_one_place = _is_judged_in_one_place(new, inline_bytes_max)
     place = parts.for_new(tenant, new.idempotency_key, is_judged_in_one_place=in_one_place)
-    return parts.all_of(tenant)[place]
+    return parts.taking(tenant, place)
 
 
 async def in_parts(
@@ -40,11 +43,10 @@ async def in_parts(
 ) -> list[Verdict]:
     """A verdict for each job, in order. What one part refuses, the others may accept: those of its
     jobs are refused, each by itself; all of them, if no part accepts any."""
-    places = _places(parts, tenant, wanted)
-    groups = [(place, [at for at, one in enumerate(places) if one == place]) for place in {*places}]
-    all_parts = parts.all_of(tenant)
+    placed = await _placed(parts, tenant, wanted)
+    groups = [(parts.taking(tenant, place), ats) for place, ats in placed.items()]
     told = await asyncio.gather(
-        *(submit(all_parts[place], [wanted.jobs[at] for at in ats]) for place, ats in groups),
+        *(submit(part, [wanted.jobs[at] for at in ats]) for part, ats in groups),
         return_exceptions=True,
     )
     failed = [one for one in told if isinstance(one, BaseException)]
@@ -57,22 +59,26 @@ async def in_parts(
             verdicts.update((at, found) for at in ats)
         elif not isinstance(found, BaseException):
             verdicts.update(zip(ats, found, strict=True))
-    return [verdicts[at] for at in range(len(places))]
+    return [verdicts[at] for at in range(len(wanted.jobs))]
 
 
-def _places(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> list[int]:
+async def _placed(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> dict[int, list[int]]:
+    """Which of the jobs go to each part; in between other requests, for there may be thousands."""
     jobs, whole, inline_max = wanted
-    alone = [_is_judged_in_one_place(new, inline_max) for new in jobs]
-    if whole is not None:  # one row for all of them, in one place
-        place = parts.for_new(tenant, whole.key, is_judged_in_one_place=any(alone))
-        return [place] * len(jobs)
+    if whole is not None:  # by the key alone: sent again, other jobs of it may be refused
+        place = parts.for_new(tenant, whole.key, is_judged_in_one_place=False)
+        return {place: [*range(len(jobs))]} if jobs else {}
     rest = parts.for_new(tenant, None, is_judged_in_one_place=False)
-    return [
-        rest
-        if new.idempotency_key is None and not in_first
-        else parts.for_new(tenant, new.idempotency_key, is_judged_in_one_place=in_first)
-        for new, in_first in zip(jobs, alone, strict=True)
-    ]
+    work, found = WorkInParts(), dict[int, list[int]]()
+    for at, new in enumerate(jobs):
+        in_first, key = _is_judged_in_one_place(new, inline_max), new.idempotency_key
+        place = rest
+        if in_first or key is not None:
+            place = parts.for_new(tenant, key, is_judged_in_one_place=in_first)
+        found.setdefault(place, []).append(at)
+        if at % PART_ITEMS == PART_ITEMS - 1:
+            await work.let_others()
+    return found
 
 
 def _is_judged_in_one_place(new: NewJob, inline_bytes_max: int) -> bool:

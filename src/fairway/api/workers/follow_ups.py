@@ -15,7 +15,6 @@ from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.workers.reports import Failure, ended_otherwise
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.insight.trace_context import trace_of
-from fairway.core.ownership.tenant_parts import is_further_part
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX, FOLLOW_UPS_BYTES_MAX
 from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
 from fairway.core.unique import NOT_IN_A_RUN
@@ -25,10 +24,6 @@ from fairway.services.submit.follow_ups import refused
 from fairway.wire import exchange as wire
 
 PART_ITEMS = 32  # between two looks at the clock
-LIMITED_ELSEWHERE = (
-    "Limits by key are judged in the first shard of a tenant with several, and this job runs in"
-    " another: submit such jobs with a client."
-)
 
 
 class FollowUpReader:
@@ -45,8 +40,6 @@ class FollowUpReader:
             assert one.follow_ups is not None
             try:
                 jobs = await self._jobs(one.follow_ups.jobs)
-                if is_further_part(one.tenant) and any(job.limits for job in jobs):
-                    raise InvalidRequest(LIMITED_ELSEWHERE)
                 if (trace := trace_of(one.follow_ups.traceparent or "")) is not None:
                     jobs = [job._replace(trace=trace) for job in jobs]
                 found[one.n] = WantedFollowUps(one.follow_ups.at_ms, jobs)

@@ -71,7 +71,7 @@ def part_in_force(tenant: Tenant, place: int) -> Tenant:
     slots: Reserved = tuple((pool, portion(n, place, count)) for pool, n in tenant.reserved)
     return tenant._replace(
         weight=some(tenant.weight),
-        depth_limit=portion(tenant.depth_limit, place, count),
+        depth_limit=some(tenant.depth_limit) if tenant.depth_limit else 0,  # none is said so
         floor_share=portion(tenant.floor_share, place, count),
         cap=None if tenant.cap is None else some(tenant.cap),
         rate_per_second=some(tenant.rate_per_second),

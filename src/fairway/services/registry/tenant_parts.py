@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import randrange
 
+from fairway.core.errors import Unavailable
 from fairway.core.ids import TenantId, shard_of
 from fairway.core.ownership.tenant_parts import part_in_force, part_name, part_of_job
 from fairway.core.tenant import Tenant
@@ -39,6 +40,14 @@ class TenantParts:
         some may be gone already: their rows are."""
         found = [self._tenants.get(one) for one in tenant.parts]
         return [one or _gone(tenant, place) for place, one in enumerate(found)] or [tenant]
+
+    def taking(self, tenant: Tenant, place: int) -> Tenant:
+        """The part at this place, for somebody who writes anything new there. Of one that is not
+        known here nobody knows the shard: by its number it would be in another tenant's."""
+        found = self._tenants.get(tenant.parts[place])
+        if found is None:
+            raise Unavailable("This server does not know all shards of your tenant yet; try again.")
+        return found
 
     def ids_of(self, tenant: Tenant) -> tuple[TenantId, ...]:
         return tenant.parts or (tenant.id,)

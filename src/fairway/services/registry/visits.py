@@ -12,6 +12,7 @@ from fairway.core.ids import TenantId
 from fairway.core.tenant import TENANT_SUSPENDED, Tenant
 from fairway.runtime.clock import Clock
 from fairway.services.registry.audit_log import AuditLog
+from fairway.services.registry.refusals import part_named
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
@@ -55,6 +56,8 @@ class Visits:
             raise NotFound(
                 f"The tenant {name!r} is deleted: restore it first.", field="Fairway-Tenant"
             )
+        if tenant.part_of is not None:
+            raise part_named(name, "Fairway-Tenant")
         return tenant
 
     async def _tell(self, actor: Actor, tenant: Tenant) -> None:

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 log = logger("follow_ups")
 
 DOUBT_SECONDS = 1.0  # until a report is asked for again that could not be judged
+LIMITED_ELSEWHERE = (
+    "Limits by key are judged in the first shard of a tenant with several, and this job runs in"
+    " another: submit such jobs with a client."
+)
 
 
 class FollowUpIntake:
@@ -125,6 +129,8 @@ class FollowUpIntake:
         flaw = flaw_of_moment(parent.id, wanted.at_ms, now_ms)
         if flaw is not None:
             raise InvalidRequest(flaw)
+        if tenant.part_of is not None and any(one.limits for one in wanted.jobs):
+            raise InvalidRequest(LIMITED_ELSEWHERE)
         self._admission.admit_follow_ups(tenant, len(wanted.jobs))
         if tenant.job_events:
             wanted = wanted.with_events()
