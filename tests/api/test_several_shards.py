@@ -170,6 +170,7 @@ async def _is_refused_by_name(
     for place in range(SHARDS):
         reply = await tenant.get("/v1/events", headers={"fairway-part": str(place)})
         assert reply.status_code == 200, reply.text
+    await _parts_are_not_changed_alone(operator, f"{name}#1")
     own = {"scope": "worker", "tenant": name}
     problem(await operator.post("/v1/keys", json=own), 409, "SEVERAL_SHARDS")
     cap = await operator.put(f"/v1/tenants/{name}/spend-cap", json={"cap_micros": 5})
@@ -182,6 +183,16 @@ async def _is_refused_by_name(
     problem(taken, 409, "CONFLICT", "/name")
     later = await operator.patch(f"/v1/tenants/{name}", json={"shards": 2})
     assert later.status_code == 422
+
+
+async def _parts_are_not_changed_alone(operator: httpx2.AsyncClient, part: str) -> None:
+    """Metrics and alarms tell of parts by their names, so people will type them."""
+    key = {"scope": "tenant", "tenant": part}
+    problem(await operator.post("/v1/keys", json=key), 409, "CONFLICT", "/tenant")
+    address = f"/v1/tenants/{part.replace('#', '%23')}"
+    problem(await operator.patch(address, json={"weight": 7}), 409, "CONFLICT")
+    problem(await operator.post(f"{address}/suspend", json={}), 409, "CONFLICT")
+    problem(await operator.delete(f"{address}?suspend=true"), 409, "CONFLICT")
 
 
 async def _is_suspended_and_paused_as_one(

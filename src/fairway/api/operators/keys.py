@@ -11,7 +11,7 @@ from starlette.responses import Response
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import decoded, json_reply
-from fairway.api.operators.tenants import plain_text, tenant_named
+from fairway.api.operators.tenants import plain_text, tenant_named, tenant_to_change
 from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.keys import PERMISSIONS, SCOPES, KeyFacts, permitted
@@ -164,7 +164,7 @@ def _check(platform: Platform, wanted: NewKey) -> None:
 
 
 async def _living(platform: Platform, name: str, field: str) -> Tenant:
-    return await tenant_named(platform, name, field, may_be_deleted=False)
+    return await tenant_to_change(platform, name, field, may_be_deleted=False)
 
 
 def _view(platform: Platform, one: KeyFacts) -> KeyView:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import decoded, json_reply
-from fairway.api.operators.tenants import ACME, TENANT_PATH, tenant_named, tenant_view
+from fairway.api.operators.tenants import ACME, TENANT_PATH, tenant_to_change, tenant_view
 from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest
 from fairway.services.platform import Platform
@@ -58,7 +58,7 @@ async def suspend_tenant(request: Request, platform: Platform, actor: Actor) -> 
     wanted = await decoded(request, Suspension)
     if wanted.reason is not None and not wanted.reason.isprintable():
         raise InvalidRequest("A reason is one line of text.", field="/reason")
-    known = await tenant_named(platform, request.path_params["name"])
+    known = await tenant_to_change(platform, request.path_params["name"])
     tenant = await platform.tenant_states.suspend(
         known.name,
         wanted.reason,
@@ -83,7 +83,7 @@ async def resume_tenant(request: Request, platform: Platform, actor: Actor) -> R
     All is as it was: its keys open what they did and what waits may start. Its schedules go on
     within half a minute, and catch up as after an outage.
     """
-    known = await tenant_named(platform, request.path_params["name"])
+    known = await tenant_to_change(platform, request.path_params["name"])
     tenant = await platform.tenant_states.resume(known.name, actor)
     return json_reply(tenant_view(platform, tenant))
 
@@ -107,7 +107,7 @@ async def delete_tenant(request: Request, platform: Platform, actor: Actor) -> R
     may_suspend = request.query_params.get("suspend", "false")
     if may_suspend not in ("true", "false"):
         raise InvalidRequest("suspend is true or false.", field="suspend")
-    known = await tenant_named(platform, request.path_params["name"])
+    known = await tenant_to_change(platform, request.path_params["name"])
     tenant = await platform.tenant_states.delete(
         known.name, may_suspend=may_suspend == "true", actor=actor
     )
@@ -128,6 +128,6 @@ async def restore_tenant(request: Request, platform: Platform, actor: Actor) -> 
     It is suspended then: resume it, and make it new keys. What was cancelled, removed or revoked
     when it was deleted stays so; its history is there.
     """
-    known = await tenant_named(platform, request.path_params["name"])
+    known = await tenant_to_change(platform, request.path_params["name"])
     tenant = await platform.tenant_states.restore(known.name, actor)
     return json_reply(tenant_view(platform, tenant))

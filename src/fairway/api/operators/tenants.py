@@ -169,7 +169,7 @@ async def change_tenant(request: Request, platform: Platform, actor: Actor) -> R
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
-    known = await tenant_named(platform, request.path_params["name"], may_be_deleted=False)
+    known = await tenant_to_change(platform, request.path_params["name"], may_be_deleted=False)
     tenant = await platform.directory.change_tenant(known.name, changes, actor)
     return json_reply(tenant_view(platform, tenant or known))
 
@@ -300,4 +300,15 @@ async def tenant_named(
     tenant = directory.tenants[number]
     if tenant.state == "deleted" and not may_be_deleted:
         raise Conflict(f"The tenant {name!r} is deleted: restore it first.", field=field)
+    return tenant
+
+
+async def tenant_to_change(
+    platform: Platform, name: str, field: str = "", *, may_be_deleted: bool = True
+) -> Tenant:
+    """A part alone is not changed, or the parts would differ in what only the whole can have."""
+    tenant = await tenant_named(platform, name, field, may_be_deleted=may_be_deleted)
+    if tenant.part_of is not None:
+        whole = platform.directory.tenants[tenant.part_of].name
+        raise Conflict(f"{name!r} is a part of {whole!r}: name that tenant.", field=field)
     return tenant
