@@ -38,6 +38,7 @@ async def test_its_jobs_are_spread_and_all_of_them_are_seen(database_url: str) -
             jobs = await _are_accepted_once(tenant, worker.type)
             await _are_listed(tenant, jobs)
             await _are_acted_on(tenant, jobs)
+            await _flows_wait_in_one_shard(tenant, jobs)
             await _run(tenant, worker)
             await _is_counted_as_one(tenant, operator, name)
             await _is_refused_by_name(house, tenant, operator, name)
@@ -112,6 +113,17 @@ async def _are_acted_on(tenant: httpx2.AsyncClient, jobs: list[str]) -> None:
         assert (await tenant.get(f"/v1/jobs/{job}")).json()["state"] == "cancelled"
     some = [one["id"] for one in (await tenant.get("/v1/jobs?state=cancelled")).json()["jobs"]]
     assert sorted(some) == sorted(jobs[:4])
+
+
+async def _flows_wait_in_one_shard(tenant: httpx2.AsyncClient, jobs: list[str]) -> None:
+    """What is in another shard is there: it is not said to be missing."""
+    home = shard_of(jobs[-1])  # unique, so in the first part
+    elsewhere = next(job for job in jobs if shard_of(job) != home)
+    for job, status in ((jobs[-1], 202), (elsewhere, 409)):
+        flow = {"kind": "group", "jobs": [{"type": "t"}], "after": [job]}
+        reply = await tenant.post("/v1/flows", json=flow)
+        assert reply.status_code == status, reply.text
+    problem(reply, 409, "SEVERAL_SHARDS")
 
 
 async def _run(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:

@@ -126,7 +126,8 @@ def part_meant(
     count = len(tenant.parts)
     raise several_shards(
         f"Your tenant has {count} shards, each with such things of its own: say which one is meant"
-        f" in the header Fairway-Part, from 0 to {count - 1}."
+        f" in the header Fairway-Part, from 0 to {count - 1}. Commands, dashboard and SDK do not"
+        " send it yet; `curl -H 'Fairway-Part: 0'` does."
     )
 
 

@@ -27,9 +27,10 @@ from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, several_shards
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.registry.tenant_parts import TenantParts
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission import Submissions
@@ -119,6 +120,7 @@ class FlowIntake:
         """`key` is an Idempotency-Key and the hash of the body that came with it."""
         if not is_admitted:
             self._submissions.admit(tenant, wanted.job_count)
+        _refuse_other_shards(tenant, wanted.after, self._directory.parts)
         wanted = wanted.heard_of(tenant)
         callback = [] if wanted.callback is None else [wanted.callback]
         names = [new.type for new in (*wanted.jobs, *callback)]
@@ -255,6 +257,16 @@ def queued(tenant: TenantId, job: JobId, new: NewJob, types: Mapping[str, TypeId
         limits=new.limits,
         trace=new.trace,
     )
+
+
+def _refuse_other_shards(tenant: Tenant, after: Sequence[JobId], parts: TenantParts) -> None:
+    """Ends are counted in the transaction that writes them, so what is waited for is beside it."""
+    for job in after if tenant.parts else ():
+        if parts.with_job(tenant, job).id != tenant.id:
+            raise several_shards(
+                f"Job {job} is in another shard of your tenant than its flows, so none can wait for"
+                " it: submit both as one chain or group."
+            )
 
 
 async def _entry(

@@ -41,7 +41,7 @@ function inWords(all: ServerList): string {
   const owners = all.items.filter((one) => one.shards > 0).length;
   const free = all.shards - all.shards_owned;
   const owned = `${plural(owners, 'server')} ${owners === 1 ? 'owns' : 'own'} ${count(all.shards_owned)} of ${plural(all.shards, 'shard')}`;
-  return free > 0 ? `${owned}; ${count(free)} without an owner: their jobs wait.` : `${owned}.`;
+  return free > 0 ? `${owned}; ${count(free)} without an owner: what is in there waits.` : `${owned}.`;
 }
 
 function isLate(one: ListedServer): boolean {
