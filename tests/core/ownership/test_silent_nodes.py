@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.ownership.silent_nodes import AGAIN_SECONDS, MISSES_MAX, Miss, SilentNodes
+from fairway.core.ownership.silent_nodes import (
+    AGAIN_SECONDS,
+    MISSES_MAX,
+    REST_SECONDS,
+    Miss,
+    SilentNodes,
+)
 
 PARTS = range(8)
 NODE_OF = {part: part % 2 for part in PARTS}
@@ -47,6 +53,20 @@ def test_a_node_that_cannot_be_reached_is_asked_once() -> None:
     assert not silent.may_ask(2, 10.0)
     assert silent.may_ask(1, 10.0)
     assert silent.may_ask(2, 10.0 + AGAIN_SECONDS)
+
+
+def test_a_part_that_uses_up_connections_rests_though_its_node_answers_others() -> None:
+    """Each round would end with it: no server would say that it is there, or take a shard."""
+    silent = SilentNodes(NODE_OF)
+    for now in (10.0, 12.0):
+        assert silent.may_ask(4, now), "once, it may be slow"
+        silent.answers(0, now + 0.5)
+        silent.missed(4, now, now + 1.2, miss=Miss.NOTHING)
+        assert not silent.is_silent(4)
+    assert [part for part in PARTS if not silent.may_ask(part, 13.3)] == [4]
+    assert silent.may_ask(4, 13.2 + REST_SECONDS)
+    silent.heard(4)
+    assert silent.may_ask(4, 13.3)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from(Miss)), max_size=9))

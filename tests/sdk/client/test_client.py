@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import time
@@ -486,3 +487,20 @@ async def test_a_stream_that_comes_late_tells_nothing_twice(
         f'id: 1\nevent: queued\ndata: {known}\n\nid: 2\ndata: {{"state": "dead"}}\n\n'.encode()
     ]
     assert [event.data["state"] async for event in handle.aevents()] == ["queued", "dead"]
+
+
+async def test_who_follows_a_job_of_a_tenant_that_moves_asks_seldom(server: TinyServer) -> None:
+    """Also with less patience than the server asks for: each question is over at once then."""
+    async with aclosing(App("scoring", url=server.url, api_key=API_KEY, patience="50ms")) as app:
+
+        @app.job
+        def score(cv_id: str) -> int:
+            return 1
+
+        handle = await score.aenqueue("cv1")
+        moving = Reply(503, problem("TENANT_MOVING", 503), {"retry-after": "1"})
+        server.moods.extend([moving] * 1000)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await anext(aiter(handle.aevents()))
+        assert len(server.requests) <= 4

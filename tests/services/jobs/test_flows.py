@@ -26,7 +26,7 @@ from tests.services.platform_room import (
 from tests.services.platform_room import kill as killed
 
 from fairway.core.backlog.key_limits import KeyLimit, pack
-from fairway.core.errors import Conflict, NotFound
+from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.flows import Kind, Needs
 from fairway.core.ids import JobId
 from fairway.core.job import JobMarks
@@ -335,3 +335,29 @@ async def test_old_flows_are_forgotten_with_those_that_wait(database_url: str) -
         with pytest.raises(NotFound):
             await flow(platform, tenant, made)
         await run(Hand(platform))  # its member ends as if nothing were
+
+
+async def test_no_member_ends_while_its_flow_may_be_in_another_shard(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """An operator acts for a tenant that moves: the flow would wait for that member for ever."""
+    made, dead = await make(platform, tenant, 2), await make(platform, tenant, 1)
+    hand = Hand(platform)
+    await run(hand, 3, BROKEN)
+    await platform.dead_letters.replay_one(tenant.id, made.jobs[0], None)
+    move_flows = "UPDATE flows SET shard = shard + $1"
+    async with platform.database.background() as connection:
+        await connection.execute(move_flows, 1)
+    platform.tenant_shards.learn(tenant.id, None, is_moving=True)
+    for act in (
+        lambda: platform.control.cancel(tenant.id, made.jobs[0]),
+        lambda: platform.dead_letters.replay_one(tenant.id, dead.jobs[0], None),
+    ):
+        with pytest.raises(Unavailable) as refused:
+            await act()
+        assert refused.value.code == "TENANT_MOVING"
+    async with platform.database.background() as connection:
+        await connection.execute(move_flows, -1)
+    platform.tenant_shards.learn(tenant.id, None)
+    await platform.control.cancel(tenant.id, made.jobs[0])
+    assert (await flow(platform, tenant, made)).tally.cancelled == 1

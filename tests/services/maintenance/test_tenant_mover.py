@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -232,6 +233,34 @@ async def test_a_server_says_that_it_has_heard_once_it_starts_nothing_more(
         await directory.run_once(0)
         await mover.run_once(0)
         assert await hearers(platform) == 1
+
+
+async def test_a_move_that_fails_keeps_no_late_rows_of_others_where_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    acme: Any = SimpleNamespace(id=TenantId(1))
+    dispatcher: Any = SimpleNamespace(
+        homes=lambda: SimpleNamespace(all_moving=[acme.id]),
+        holds=lambda: SimpleNamespace(is_suspended=lambda tenant: False),
+    )
+    directory: Any = SimpleNamespace(tenants={acme.id: acme})
+    nobody: Any = None
+    mover = tenant_mover.TenantMover(nobody, dispatcher, directory, SystemClock(), nobody)
+    looks = 0
+
+    async def fail(tenant: Tenant) -> None:
+        raise TimeoutError
+
+    async def collect() -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    monkeypatch.setattr(mover, "_go_on", fail)
+    monkeypatch.setattr(mover, "_collect", collect)
+    with pytest.raises(TimeoutError):
+        await mover.run_once(0)
+    assert looks == 1
 
 
 async def hearers(platform: Platform) -> int:

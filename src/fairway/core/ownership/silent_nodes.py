@@ -15,6 +15,7 @@ from math import inf
 
 MISSES_MAX = 2  # without an answer in time: one may be a row that somebody holds
 AGAIN_SECONDS = 1.0  # until a silent node is asked again: some questions a term
+REST_SECONDS = 3.0  # of a part that used up two connections: the next may take a while to get
 
 
 class Miss(Enum):
@@ -33,6 +34,7 @@ class SilentNodes:
         self._asked_at: dict[int, float] = {}  # node → when it did not answer, last
         self._heard_at: dict[int, float] = {}  # node → when it answered somebody, last
         self._missed_at: dict[int, float] = {}  # part → the same
+        self._rests_until: dict[int, float] = {}  # part of which nothing came → until when
 
     def is_silent(self, part: int) -> bool:
         """Whether its node did not answer when it was last asked, so that nobody else need try."""
@@ -40,7 +42,11 @@ class SilentNodes:
 
     def may_ask(self, part: int, began: float) -> bool:
         """In a round that began then. The moment itself would not do: what is asked last, and was
-        missed, would have its turn when those before it were passed by, every time."""
+        missed, would have its turn when those before it were passed by, every time. A part of which
+        nothing comes ends the round, also where its node answers others: one after two of those
+        goes without it, or no server could ever say that it is there, and take what is free."""
+        if began < self._rests_until.get(part, -inf):
+            return False
         return not self.is_silent(part) or began >= self._asked_at[self._node(part)] + AGAIN_SECONDS
 
     def in_order(self, parts: Collection[int]) -> list[int]:
@@ -53,6 +59,7 @@ class SilentNodes:
             self._misses.pop(self._node(part), None)
         if self._missed_at:
             self._missed_at.pop(part, None)
+            self._rests_until.pop(part, None)
 
     def answers(self, node: int, now: float) -> None:
         """It answered somebody: whatever else was asked of it waits for a row, or its turn."""
@@ -65,6 +72,9 @@ class SilentNodes:
         node = self._node(part)
         self._asked_at[node] = self._missed_at[part] = now
         if miss is not Miss.AWAY and self._heard_at.get(node, -inf) >= asked:
+            if miss is Miss.NOTHING:  # once, it may be slow, and its terms end soon
+                is_second = part in self._rests_until
+                self._rests_until[part] = now + REST_SECONDS if is_second else now
             return
         self._misses[node] = self._misses.get(node, 0) + 1 if miss is Miss.LATE else MISSES_MAX
 

@@ -277,6 +277,8 @@ class Client:
             except (NotNow, Conflict) as error:
                 broken = _as_not_now(error)
                 if (present := await self._present(job_id)) is None:
+                    # Our patience may be shorter than what the server asked for: then none was had.
+                    await asyncio.sleep(POLL_SECONDS_MAX)
                     ends_at, tries = self._transport.patience_ends_at(), 0
                     continue
                 is_refused = broken.error.code in NO_STREAM

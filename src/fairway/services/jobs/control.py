@@ -13,6 +13,7 @@ from fairway.core.flows import NEVER
 from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish, timing_of
+from fairway.core.tenant import tenant_moving
 from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.loops import in_slices, pause
 from fairway.runtime.telemetry import logger
@@ -108,9 +109,17 @@ class Control:
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = from_unix_ms(timing.due_ms)
         async with told_if_away, self._turns.change(tenant) as connection:
+            self._refuse_moving(tenant)
             return await promotion.reschedule(
                 connection, shard, self._term(shard), tenant, job, execute_at
             )
+
+    def _refuse_moving(self, tenant: TenantId) -> None:
+        """Once there is a connection. Of a tenant that moves a job may be here and its flow gone:
+        nobody would count that it ended, and who waits for it would wait for ever. Its keys are
+        refused before; an operator who acts for it is not."""
+        if self._dispatcher.homes().is_moving(tenant):
+            raise tenant_moving()
 
     def _term(self, shard: ShardId) -> Term:
         term = self._dispatcher.restored_term_of(shard)
@@ -124,6 +133,7 @@ class Control:
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         page = [history.LiveJob(job, key)]
         async with told_if_away, self._turns.change(tenant) as connection:
+            self._refuse_moving(tenant)
 
             async def cancel(ids: Sequence[JobId], *, in_flow: bool) -> set[str]:
                 done = await outcomes.cancel_waiting(
@@ -149,6 +159,7 @@ class Control:
     ) -> Cancelled:
         """A page at once, for somebody who waits for it."""
         async with told_if_away, self._turns.page(tenant) as connection:
+            self._refuse_moving(tenant)
             with self.unheard.watching(shard, tenant, page):
                 ending = await self.cancel_within(connection, shard, tenant, page)
         return await self.settle(tenant, ending)

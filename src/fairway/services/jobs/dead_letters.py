@@ -83,6 +83,7 @@ class DeadLetters:
         self._dispatcher.inserting(ids)
         try:
             async with told_if_away, self._database.quick(tenant) as connection:
+                self._tenant_shards.still_takes(tenant, shard)  # its flow may be gone already
                 jobs = await self.bring_back(connection, shard, term, wanted)
             self._dispatcher.arrived([shard], jobs)
         finally:

@@ -71,10 +71,16 @@ class TenantMover:
         moving = self._known(self._dispatcher.homes().all_moving)
         is_held = self._dispatcher.holds().is_suspended  # known, but not held yet: it could start
         await self._hear({one.id for one in moving if is_held(one.id)})
+        failed: Exception | None = None
         for tenant in moving:
-            await self._go_on(tenant)
+            try:
+                await self._go_on(tenant)
+            except Exception as error:  # others' jobs may wait where they were before
+                failed = error
         if now_us >= self._strays_at_us:
             self._strays_at_us = now_us + (STEP_US if await self._collect() else STRAYS_US)
+        if failed is not None:
+            raise failed
         return STEP_SECONDS if moving else REST_SECONDS
 
     def _known(self, ids: Collection[TenantId]) -> list[Tenant]:
