@@ -211,6 +211,26 @@ async def test_what_somebody_waits_for_lingers_as_if_it_came_alone(disk: Disk) -
     assert disk.groups[3:] == [[500]]
 
 
+async def test_a_group_that_was_hurried_leaves_no_timer_that_cuts_the_next_short(
+    disk: Disk,
+) -> None:
+    """Each left one more behind: where somebody waited for many, soon nothing lingered."""
+    instruments = Instruments(SystemClock(), Metrics())
+    linger = Lingering(0.02, recent_min=0, times_max=10)
+    group = GroupCommit("test", disk.write, instruments=instruments, linger=linger)
+    disk.let_through()
+    group.add_many([0] * 300)  # many come: the next wait for ten times as long
+    await group.drain()
+    group.add(1)
+    group.hurry()
+    await until(lambda: disk.groups[1:] == [[1]])
+    await asyncio.sleep(0.1)
+    group.add(2)
+    began = asyncio.get_running_loop().time()
+    await until(lambda: disk.groups[2:] == [[2]])
+    assert asyncio.get_running_loop().time() - began >= 0.19
+
+
 async def test_drain_does_not_wait_for_the_linger_of_what_lingers(disk: Disk) -> None:
     group = await busy_group_to(disk, linger_seconds=30)
     group.add_many([1, 2])

@@ -73,6 +73,8 @@ class GroupCommit(Generic[Item]):
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately
         self._pump_due = False
+        self._pump_at = 0.0  # by the loop's clock, of those that linger
+        self._timer: asyncio.Handle | None = None  # of that; there is one at most
         self._is_awaited = False  # one of those that linger
         self._look_due = False
         self._begun_us = 0  # when the last group went on its way
@@ -92,8 +94,9 @@ class GroupCommit(Generic[Item]):
         if self._is_awaited or self._linger.times_max <= 1:
             return
         self._is_awaited = True
-        if self._pump_due:
-            asyncio.get_running_loop().call_later(self._linger.seconds, self._pump)
+        at = asyncio.get_running_loop().time() + self._linger.seconds
+        if self._pump_due and at < self._pump_at:
+            self._pump_later(self._linger.seconds)
 
     def _added(self, jobs: int) -> None:
         self._jobs_gathered += jobs
@@ -114,12 +117,25 @@ class GroupCommit(Generic[Item]):
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
-        loop = asyncio.get_running_loop()
         if self._jobs_gathered < FULL_JOBS:
             times = 1.0 if self._is_awaited else self._linger.times(self._recent)
-            loop.call_later(self._linger.seconds * times, self._pump)
+            self._pump_later(self._linger.seconds * times)
         else:
-            loop.call_soon(self._pump)
+            self._pump_later(0.0)
+
+    def _pump_later(self, seconds: float) -> None:
+        """Instead of when it was due: a timer that is left would cut the next group short."""
+        loop = asyncio.get_running_loop()
+        self._forget_timer()
+        self._pump_at = loop.time() + seconds
+        self._timer = (
+            loop.call_later(seconds, self._pump) if seconds else loop.call_soon(self._pump)
+        )
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _may_begin(self) -> bool:
         """One commit at a time makes larger groups; a further lane is for groups that are large,
@@ -150,7 +166,8 @@ class GroupCommit(Generic[Item]):
             self._schedule()
 
     def _pump(self) -> None:
-        self._pump_due = self._is_awaited = False
+        self._forget_timer()
+        self._pump_due = False
         while self._items and self._may_begin():
             group = self._take()
             jobs = self._jobs_in(group)
@@ -160,6 +177,7 @@ class GroupCommit(Generic[Item]):
             task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)
             task.add_done_callback(self._done)
+        self._is_awaited &= bool(self._items)
         if self._items:  # nobody may come by, should what is under way stand still
             self._look_later()
 

@@ -82,6 +82,15 @@ def test_no_key_is_forgotten_for_what_others_do(
         assert rates._keys == sum(map(len, rates._windows.values())) <= len(NAMES)
 
 
+def test_a_run_of_long_ago_makes_nothing_be_forgotten_that_started_since() -> None:
+    """A lease that is found again tells of its start: other keys' whiles end no sooner by that."""
+    rates, now_us = StartRates(), 10 * LENGTH_US
+    assert rates.start(US, NAME, 1, now_us)
+    rates.started(US, ("another", NAME[1]), now_us - 2 * LENGTH_US)
+    assert not rates.start(US, NAME, 1, now_us + 1)
+    assert rates.start(US, NAME, 1, now_us + LENGTH_US)
+
+
 def test_what_it_remembers_of_a_window_is_bounded() -> None:
     rates = StartRates()
     for now_us in range(0, LENGTH_US, 100):

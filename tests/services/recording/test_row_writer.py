@@ -229,6 +229,29 @@ async def test_a_held_row_is_left_to_another_writer_which_halves_until_it_stands
     assert tries == [40, 20, 20, 10, 5, 3, 1, 1, 1] or tries == [40, 20, 20, 10, 5, 2, 1, 1, 1]
 
 
+async def test_held_rows_are_left_under_their_term_and_not_when_it_is_over(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the next one they would be written, or refused, for a lease of long ago."""
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    terms = {ShardId(shard): Term(7) for shard in range(3)}
+    shards = [*terms]
+
+    async def insert(
+        connection: Connection, held: Mapping[ShardId, Term], rows: Sequence[int]
+    ) -> set[str]:
+        if len(held) > 1 or held.keys() <= {0, 1}:
+            raise asyncpg.LockNotAvailableError("lock timeout")
+        terms[ShardId(0)] = Term(9)  # it went, and came back, while the last was written
+        return set()
+
+    writer = RowWriter(database, terms)
+    parts = writer.write_beside(insert, shards, [*range(3)], OnLock.LEAVE)
+    assert [part async for part in parts] == [RowsWritten([2], set()), RowsLocked([1], Term(7))]
+    later = writer.write_beside(insert, [ShardId(0)], [0], OnLock.HALVE, term=Term(7))
+    assert [part async for part in later] == []
+
+
 async def test_rows_that_are_not_where_their_ids_say_go_by_shard(database: Database) -> None:
     """Those of tenants that were moved; all others go together, as ever."""
     shards, asked = [ShardId(n % 4) for n in range(12)], list[tuple[set[ShardId], list[int]]]()

@@ -329,12 +329,11 @@ class StartRates:
         return self.started(tenant, name, now_us, most)
 
     def started(self, tenant: TenantId, name: RateName, now_us: int, most: int = NO_BOUND) -> bool:
-        """The same of one that another owner may have started."""
+        """The same of one that another owner may have started, long ago: by then nothing turns,
+        for what started here since would be over too soon."""
         mine = self._windows.get(tenant)
         if mine is None:
             mine = self._windows[tenant] = KeyWindows()
-        elif now_us >= mine.turns_us:
-            self._turn(mine, now_us)
         known = mine.get(name)
         if known is None:
             if mine and len(mine) >= self._most(mine):

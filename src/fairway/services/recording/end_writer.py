@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
+from fairway.core.ids import Term
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.telemetry import logger
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
@@ -62,20 +63,20 @@ class EndWriter:
         await self._locked_ends.drain()
 
     async def write_later(
-        self, statement: EndStatement[Row], ends: Sequence[End], rows: Sequence[Row]
+        self, statement: EndStatement[Row], ends: Sequence[End], rows: Sequence[Row], term: Term
     ) -> None:
-        """Somebody holds a row of one of these."""
-        await self._locked_ends.take(len(ends), partial(self._write, statement, ends, rows))
+        """Somebody holds a row of one of these, of one shard, which were taken under this term."""
+        await self._locked_ends.take(len(ends), partial(self._write, statement, ends, rows, term))
 
     async def _write(
-        self, statement: EndStatement[Row], ends: Sequence[End], rows: Sequence[Row]
+        self, statement: EndStatement[Row], ends: Sequence[End], rows: Sequence[Row], term: Term
     ) -> None:
         def finish(part: RowsWritten[LeftOut]) -> None:
             self._ports.on_written(part.of(ends), part.of(rows), part.answer)
 
         write = self._flow_ends.uncounted(statement)
         shards, apart = shards_of(ends, self._ports.homes)
-        parts = self._locked_writer.write_beside(write, shards, rows, OnLock.HALVE, apart)
+        parts = self._locked_writer.write_beside(write, shards, rows, OnLock.HALVE, apart, term)
         await self.follow(parts, ends, finish)
 
     async def follow(
@@ -83,13 +84,13 @@ class EndWriter:
         parts: AsyncIterator[Part[Answer] | RowsLocked],
         ends: Sequence[End],
         finish: Callable[[RowsWritten[Answer]], None],
-    ) -> list[Sequence[int]]:
+    ) -> list[RowsLocked]:
         """What is refused is set aside, what is in no part is dropped. Answers what is locked."""
-        decided, locked = list[Sequence[int]](), list[Sequence[int]]()
+        decided, locked = list[Sequence[int]](), list[RowsLocked]()
         async for part in parts:
             if isinstance(part, RowsLocked):
                 decided.append(part.places)
-                locked.append(part.places)
+                locked.append(part)
             elif isinstance(part, RowRefused):
                 decided.append([part.number])
                 first = ends[part.number]

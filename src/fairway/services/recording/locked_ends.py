@@ -33,8 +33,10 @@ class LockedEnds:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
+        """Wait until all that were taken are decided; given up, it lets all of them go: a stop is
+        not to wait for whoever holds the rows."""
         while self._tasks:
-            await asyncio.wait(self._tasks, timeout=0.1)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _write(self, ends: int, write: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -284,8 +284,9 @@ class Recorder:
         write = self._flow_ends.uncounted(statement)
         shards, apart = shards_of(ends, self._dispatcher.homes())
         parts = self._writer.write_beside(write, shards, rows, on_lock, apart)
-        for locked in await self._ends.follow(parts, ends, finish):
-            await self._ends.write_later(statement, items_at(ends, locked), items_at(rows, locked))
+        for places, term in await self._ends.follow(parts, ends, finish):
+            held, of_held = items_at(ends, places), items_at(rows, places)
+            await self._ends.write_later(statement, held, of_held, term)
 
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""

@@ -71,6 +71,7 @@ class RowsLocked(NamedTuple):
     """Some rows of one shard, by their places: somebody holds one of them."""
 
     places: Sequence[int]
+    term: Term  # under which they were taken: whoever writes them later does so under it
 
 
 class OnLock(Enum):
@@ -147,13 +148,14 @@ class RowWriter:
         rows: Sequence[Row],
         on_lock: OnLock,
         apart: Collection[int] = (),
+        term: Term | None = None,
     ) -> AsyncIterator[Part[Answer] | RowsLocked]:
         """As `write`; and what becomes of those of which somebody holds one, the caller says."""
-        batch = _Batch(shards, self._terms, None, apart)
+        batch = _Batch(shards, self._terms, term, apart)
         async for part in self._write(statement, batch, rows, on_lock, patient=False):
             yield part
         for places in batch.left:
-            yield RowsLocked(places)
+            yield RowsLocked(places, batch.terms[shards[places[0]]])
 
     async def _write(
         self,
@@ -335,6 +337,7 @@ class _Batch:
     def _drop(self) -> None:
         kept = [[*map(self._kept, queue)] for queue in (self.parts, self.again)]
         self.parts, self.again = (deque(filter(None, queue)) for queue in kept)
+        self.left = [*filter(None, map(self._kept, self.left))]
 
     def _kept(self, places: Sequence[int]) -> Sequence[int]:
         return [place for place in places if self._shards[place] in self.terms]
