@@ -30,6 +30,7 @@ from fairway.worker.options import WorkerOptions
 log = logger("worker")
 
 FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns what now
+FALL_BACK_ALONE_SECONDS = 0.5  # with a single owner there is no other to say who came after it
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
 ANY_LIST = 1  # told as what we know: every list is newer, also one that names a single owner
@@ -232,7 +233,8 @@ class Owners:
         self._known_version = ANY_LIST
         one.promises.lost(self._ledger.running_by_pool(one.part))
         since = [other.failing_since for other in self.all]
-        longest = time.monotonic() - FALL_BACK_SECONDS
+        patience = FALL_BACK_SECONDS if len(self.all) > 1 else FALL_BACK_ALONE_SECONDS
+        longest = time.monotonic() - patience
         if all(at is not None and at < longest for at in since):
             asyncio.get_running_loop().call_soon(self._begin_anew)
         else:
