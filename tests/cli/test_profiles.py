@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.program import Run, fairway, said, sentence
 
+from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, write_keys
 from fairway.cli.profiles import Profile, Profiles, config_path, read_profiles, write_profiles
 from fairway.cli.remote import Options
 from fairway.core.errors import InvalidRequest
+from fairway.sdk.http.settings import DEFAULT_URL
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
 
@@ -63,6 +65,24 @@ def test_a_key_is_shown_to_its_own_address_only(
     monkeypatch.setenv("FAIRWAY_API_KEY", "of the environment")
     assert Options()._found("tenant") == ("http://elsewhere:3", "of the environment")
     assert Options(profile="prod")._found("tenant") == ("http://prod:1", "tenant's")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_asked"),
+    [("http://127.0.0.1:1", True), ("http://[::1]:1", True), ("http://127.0.0.1.example", False)],
+)
+def test_a_folder_of_somebody_else_is_shown_no_key_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, *, is_asked: bool
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("FAIRWAY_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("FAIRWAY_API_KEY", "ours")
+    monkeypatch.delenv("FAIRWAY_URL", raising=False)
+    keys = LocalKeys(url=url, api_key="its own", worker_key="w", operator_key="o")
+    write_keys(tmp_path / FILE_NAME, keys)
+    assert Options()._found("tenant") == (url if is_asked else DEFAULT_URL, "ours")
+    monkeypatch.delenv("FAIRWAY_API_KEY")
+    assert Options()._found("tenant") == (url, "its own")
 
 
 def test_a_profile_is_made_used_and_forgotten(

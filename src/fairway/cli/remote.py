@@ -2,7 +2,8 @@
 
 First what the command line says (`--url`, `--key`, `--profile`), then the environment, then the
 `client.json` that `fairway up` left in this folder, then the default profile. An address and a key
-belong together: the key of a file is shown to the address of that file only.
+belong together: the key of a file is shown to the address of that file only. An address of this
+folder that is not this machine's is shown no other key: the folder may be somebody else's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fairway.cli.terminal.flag_words import in_flags, typed_flags
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
+from fairway.sdk.http.addresses import is_this_machine
 from fairway.sdk.http.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of
 
@@ -84,7 +86,7 @@ class Options(Output):
         """The first place that names an address decides; a key may be said apart from it."""
         given = self.key or (None if self.profile else os.environ.get(VARIABLES[role]))
         url = self.url or (None if self.profile else os.environ.get("FAIRWAY_URL"))
-        known = [] if url and given else [one for one in self._known(role) if one.url]
+        known = [] if url and given else [one for one in self._known(role, given) if one.url]
         if url:
             here = _plain(url)
             kept = next((one.key for one in known if _plain(one.url) == here), "")
@@ -93,7 +95,7 @@ class Options(Output):
             (Address(one.url, given or one.key) for one in known), Address(DEFAULT_URL, given or "")
         )
 
-    def _known(self, role: Role) -> list[Address]:
+    def _known(self, role: Role, given: str | None) -> list[Address]:
         """Addresses with their keys: of the profile that was named, or of this folder's platform
         and the default profile."""
         profiles = read_profiles(config_path())
@@ -101,7 +103,8 @@ class Options(Output):
         if name:
             return [_address(profiles.named(name), role)]
         keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
-        here = [] if keys is None else [Profile(keys.url, keys.api_key, keys.operator_key)]
+        is_of_use = keys is not None and (not given or is_this_machine(keys.url))
+        here = [Profile(keys.url, keys.api_key, keys.operator_key)] if keys and is_of_use else []
         usual = [profiles.named(profiles.default)] if profiles.default else []
         return [_address(one, role) for one in (*here, *usual)]
 

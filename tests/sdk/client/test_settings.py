@@ -38,8 +38,10 @@ def test_half_of_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     this folder goes nowhere else."""
     monkeypatch.setenv("FAIRWAY_API_KEY", "k")
     assert find_settings() == ClientSettings(url=DEFAULT_URL, api_key="k")
+    write(tmp_path / ".fairway", '{"url": "http://127.0.0.2:1", "api_key": "from file"}')
+    assert find_settings() == ClientSettings(url="http://127.0.0.2:1", api_key="k")
     write(tmp_path / ".fairway", '{"url": "http://file", "api_key": "from file"}')
-    assert find_settings() == ClientSettings(url="http://file", api_key="k")
+    assert find_settings() == ClientSettings(url=DEFAULT_URL, api_key="k"), "whose folder is it?"
     monkeypatch.delenv("FAIRWAY_API_KEY")
     monkeypatch.setenv("FAIRWAY_URL", "http://file/")
     assert find_settings() == ClientSettings(url="http://file", api_key="from file")

@@ -55,6 +55,12 @@ def text_of(regions: tuple[tuple[str, ...], ...]) -> str:
     return ";".join(map(",".join, regions))
 
 
+def is_this_machine(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    is_loopback = host.startswith("127.") and host.replace(".", "").isdecimal()
+    return is_loopback or host in ("localhost", "::1")
+
+
 def _checked(text: str) -> str:
     url = text.strip().rstrip("/")
     scheme, _, host = url.partition("://")

@@ -3,8 +3,9 @@
 What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. What is still missing is
 read from the file that `fairway up` leaves on its own machine: `client.json` in FAIRWAY_DATA_DIR,
 or in `.fairway` of the current folder. As for the commands, a key of that file is shown to the
-address of that file only. Several servers stand in one text, with
-commas, and several regions with semicolons; `addresses.py` says which of them is asked.
+address of that file only, and another key to that address only if it is this machine's: a folder
+that came from somebody else must not learn it. Several servers stand in one text, with commas, and
+several regions with semicolons; `addresses.py` says which of them is asked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from fairway.sdk.http.addresses import DEFAULT_URL as DEFAULT_URL
-from fairway.sdk.http.addresses import checked_regions, checked_urls, text_of
+from fairway.sdk.http.addresses import checked_regions, checked_urls, is_this_machine, text_of
 
 
 class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -36,6 +37,8 @@ def find_settings(url: str | None = None, api_key: str | None = None) -> ClientS
     kept = _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "client.json")
     if url and url != kept.url:
         return ClientSettings(url=url)
+    if api_key and not is_this_machine(kept.url):
+        return ClientSettings(api_key=api_key)
     return ClientSettings(url=kept.url, api_key=api_key or kept.api_key)
 
 
