@@ -89,11 +89,22 @@ async def test_a_tenant_without_a_share_waits(connection: Connection) -> None:
 
 
 async def test_how_long_until_the_next_second_with_a_job(connection: Connection) -> None:
-    assert await seconds_to_next(connection, SHARD) is None
+    assert await seconds_to_next(connection, SHARD, HEAD) is None
     for seconds in (90, 30, 60):
         await schedule(connection, await add_job(connection), due_in_seconds=seconds)
-    found = await seconds_to_next(connection, SHARD)
+    found = await seconds_to_next(connection, SHARD, HEAD)
     assert found == pytest.approx(29.5, abs=5)
+
+
+async def test_a_second_that_began_since_the_look_is_the_next_one(connection: Connection) -> None:
+    """It was passed over until the second after it: its jobs were late by up to a second."""
+    await schedule(connection, await add_job(connection), due_in_seconds=-9)
+    (bunch,) = await due_bunches(connection, SHARD, HEAD, 10)
+    for seconds in (-2, 30):
+        await schedule(connection, await add_job(connection), due_in_seconds=seconds)
+    found = await seconds_to_next(connection, SHARD, (bunch.second, bunch.tenant))
+    assert found is not None
+    assert found < 0, "look again at once"
 
 
 async def test_a_job_is_written_with_its_times(connection: Connection) -> None:

@@ -51,9 +51,14 @@ async def due_bunches(
     )
 
 
-async def seconds_to_next(connection: Connection, shard: ShardId) -> float | None:
-    """Until the next second with a scheduled job begins."""
-    row = await fetch_row(connection, _SQL["next_second"], shard=shard)
+async def seconds_to_next(
+    connection: Connection, shard: ShardId, after: tuple[int, TenantId]
+) -> float | None:
+    """Until the second of the next bunch begins; below 0 when it has begun."""
+    second, tenant = after
+    row = await fetch_row(
+        connection, _SQL["next_second"], shard=shard, second=second, tenant=tenant
+    )
     return float(row["seconds"]) if row else None
 
 

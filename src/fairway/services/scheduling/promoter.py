@@ -107,7 +107,8 @@ class Promoter:
             moved, is_capped = await self._promote(connection, shard, progress, bunches)
             # What was moved may have hidden what comes next in its bunch: look again at once.
             is_all = len(bunches) < BUNCHES_PER_ROUND and not moved
-            following = await store.seconds_to_next(connection, shard) if is_all else 0.0
+            last = (bunches[-1].second, bunches[-1].tenant) if bunches else start
+            following = await store.seconds_to_next(connection, shard, last) if is_all else 0.0
         _remember(progress, bunches, start)
         return Round(
             _rest_seconds(bunches, following, is_capped=is_capped),

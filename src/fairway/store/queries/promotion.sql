@@ -22,9 +22,10 @@ SELECT second, tenant, floor(extract(epoch FROM now() - execute_at) * 1000)::big
 FROM bunch LIMIT :limit
 
 -- name: next_second
--- How long until the next second with a scheduled job begins, after the present one.
+-- How long until the second of the next bunch begins, after this one. Not "after the present second": the look at the
+-- bunches was another statement, and a second that began in between would be passed over until the one after it.
 SELECT due_second(execute_at) - extract(epoch FROM now())::float8 AS seconds FROM jobs
-WHERE shard = :shard AND state = 0 AND due_second(execute_at) > due_second(now())
+WHERE shard = :shard AND state = 0 AND (due_second(execute_at), tenant) > (:second::bigint, :tenant::int)
 ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
 
 -- name: promote_due
