@@ -21,7 +21,7 @@ from fairway.api.origin import origin_of, sender_of
 from fairway.api.tenant_parts.meant import PART, part_meant
 from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
-from fairway.core.errors import Forbidden
+from fairway.core.errors import Forbidden, Unavailable
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
@@ -60,6 +60,8 @@ async def principal_of(scope: Scope, platform: Platform, shown: str | None = Non
     if principal is None:
         principal = await directory.authenticate(text, caller_address(scope, platform))
     if principal is None:
+        if platform.regions is not None and not platform.regions.knows_keys:
+            raise Unavailable("This region does not know the directory's keys yet. Try again soon.")
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
     if connection is not None and not connection.is_known:

@@ -15,6 +15,8 @@ from tests.api.house import House, open_house
 from tests.api.worker import HandWorker
 from tests.postgres import Server, fresh_database
 
+from fairway.runtime.random_ids import new_api_key
+
 SECRET = "a secret of both regions"
 Ask = Callable[[], Awaitable[Any]]
 
@@ -73,6 +75,26 @@ async def two_regions(server: Server) -> AsyncIterator[TwoRegions]:
         try:
             await regions.start("eu", "us")
             yield regions
+        finally:
+            await regions.stop_all()
+
+
+async def test_a_key_is_not_refused_before_the_directory_is_known(postgres_server: Server) -> None:
+    """A worker whose key is refused ends for good; one that is told to come again does not."""
+    async with fresh_database(postgres_server) as eu, fresh_database(postgres_server) as us:
+        regions = TwoRegions(eu, us)
+        try:
+            await regions.start("us")
+            async with regions.caller("us", new_api_key("tenant").text) as far:
+                reply = await far.get("/v1/jobs")
+                assert reply.status_code == 503, reply.text
+                assert "directory" in reply.json()["detail"]
+                await regions.start("eu")
+
+                async def is_refused() -> bool:
+                    return (await far.get("/v1/jobs")).status_code == 401
+
+                await until(is_refused)
         finally:
             await regions.stop_all()
 

@@ -128,6 +128,12 @@ class Regions:
     def close(self) -> None:
         self.peers.close()
 
+    @property
+    def knows_keys(self) -> bool:
+        """Whether the directory's keys are here: before that, one that is unknown may be good."""
+        row = self.homes.row
+        return row is not None and (row.directory == self.map.here or row.was_told)
+
     def elsewhere(self, tenant: TenantId) -> str | None:
         """The tenant's home, if that is another region."""
         home = self.homes.home_of(tenant)

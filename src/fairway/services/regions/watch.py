@@ -122,7 +122,7 @@ class RegionWatch:
 
     def lag_seconds(self) -> float:
         row = self._homes.row
-        if row is None or row.directory == self._map.here or row.known_until.year < 2000:
+        if row is None or row.directory == self._map.here or not row.was_told:
             return 0.0
         return max((row.now - row.known_until).total_seconds(), 0.0)
 
@@ -200,7 +200,7 @@ class RegionWatch:
         """All that changed in the directory, page by page; whether it was told to the end."""
         async with self._database.background() as connection:
             row = await store.read_region(connection)
-        since = None if row.known_until.year < 2000 else row.known_until - OVERLAP
+        since = row.known_until - OVERLAP if row.was_told else None
         conflicts, now = 0, None
         for kind in KINDS:
             asked = AskedChanges(kind, since, FIRST_KEYS[kind])

@@ -45,6 +45,11 @@ class RegionRow(NamedTuple):
     def claim(self) -> DirectoryClaim:
         return DirectoryClaim(self.directory_term, self.directory)
 
+    @property
+    def was_told(self) -> bool:
+        """Whether what the present directory has was ever brought here, to its end."""
+        return self.known_until.year >= 2000
+
 
 class ChangesPage(NamedTuple):
     rows: list[str]  # JSON, one a row
