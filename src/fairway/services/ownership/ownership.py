@@ -34,11 +34,11 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
-from fairway.services.dispatch.rate_hand_over import RateHandOver
-from fairway.services.dispatch.shards_read import AllShards, ShardsRead
-from fairway.services.dispatch.spreading import ClusterLook, Spreading
-from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
+from fairway.services.ownership.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
+from fairway.services.ownership.rate_hand_over import RateHandOver
+from fairway.services.ownership.shards_read import AllShards, ShardsRead
+from fairway.services.ownership.spreading import ClusterLook, Spreading
+from fairway.services.ownership.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
