@@ -23,7 +23,6 @@ LONGER = {
     "core/fair_share/queue.py": 410,
     "runtime/settings.py": 430,  # what each setting means stands below it
     "services/dispatch/dispatcher.py": 595,
-    "services/ownership/ownership.py": 420,  # one loop, its heartbeat to its last shard
     "services/platform.py": 616,  # one port a line: the list of what is wired to what
     "services/registry/tenants_and_keys.py": 410,
     "services/sessions/sessions.py": 465,
