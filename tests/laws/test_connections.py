@@ -14,10 +14,10 @@ from tests.laws.source import PACKAGE, trees, walk
 
 HOT = {
     # one loop each
-    "services/scheduling/expirer.py", "services/dispatch/takeover.py",
+    "services/scheduling/expirer.py", "services/ownership/takeover.py",
     "services/restraints/probes.py", "services/scheduling/promoter.py",
     "services/dispatch/refiller.py", "services/workers/rescuer.py",
-    "services/dispatch/fair_share_loop.py", "services/dispatch/rate_hand_over.py",
+    "services/dispatch/fair_share_loop.py", "services/ownership/rate_hand_over.py",
     "services/dispatch/backlog_reconciler.py", "services/scheduling/ticker.py",
     "services/submit/outbox.py", "services/events/sequencer.py", "services/dispatch/pulls.py",
     "services/busy_shards.py",

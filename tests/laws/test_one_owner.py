@@ -18,7 +18,7 @@ PARTS = {
     f"services/dispatch/{name}.py"
     for name in (
         "dispatcher", "granting", "lease_table", "letting_go", "owned_shards", "pool_shares",
-        "presence", "pulled_leases", "restored_leases", "run_ends", "window_feed",
+        "presence", "pulled_leases", "restored_leases", "run_ends", "wait_facts", "window_feed",
     )
 }  # fmt: skip
 #: The registry's table, which it was given like others.

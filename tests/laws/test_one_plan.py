@@ -59,7 +59,6 @@ CALM = [
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
     "count_dead", "dead_causes", "dead_types", "list_jobs", "count_live_jobs", "list_shards",
-    "move_rest", "collect_late",
 }  # fmt: skip
 ADDS = {
     "insert_job", "insert_jobs", "insert_traced_jobs", "insert_marked_jobs", "claim_and_insert",
@@ -170,7 +169,8 @@ OWN: Values = {
     "late_rows": {"tenants": [1], "shards": [0]},
     "look_at_move": {"tenant": 1},
     "move_jobs": {
-        "tenant": 1, "from_shard": 0, "held": 0, "to_shard": 1, "after": LOWEST_JOB_ID, "term": 1,
+        "tenant": 1, "from_shard": 0, "held": 0, "to_shard": 1, "term": 1,
+        "after": f'["{LOWEST_JOB_ID}"]',
     },
     "hold_jobs": {"mark": b"\x00", "mark_bytes": 1, "term": 1},
 }  # fmt: skip

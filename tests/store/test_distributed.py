@@ -37,7 +37,8 @@ from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.distribution import BY_SHARD, distribute
 from fairway.store.schema.migrate import migrate_at, silent
-from fairway.store.sql import Statement, load, of_rows, routed
+from fairway.store.sql import Statement, load, of_rows
+from fairway.store.statements.distributed import routed
 
 URL = os.environ.get("FAIRWAY_TEST_CITUS_URL", "")
 on_a_cluster = pytest.mark.skipif(not URL, reason="needs a Citus cluster")

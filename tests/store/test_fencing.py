@@ -56,6 +56,7 @@ from fairway.store.promotion import LateJob
 from fairway.store.regions import held_jobs
 from fairway.store.registry import tenant_moves
 from fairway.store.sql import load
+from fairway.store.statements import moved_tables
 from fairway.store.webhooks import deliveries
 from fairway.store.webhooks.deliveries import NewDelivery
 
@@ -226,7 +227,7 @@ OF_NO_SHARD = {
 #: Of a tenant's move to another shard; all but the first are tried apart.
 OF_MOVES = {
     "hold",
-    "move_small",
+    *(f"move_whole_{table}" for table in moved_tables.WHOLE),
     *(f"move_{table}" for table in tenant_moves.ALL_PARTS),
 }
 

@@ -8,7 +8,7 @@ within the quotas nothing moves.
 
 Whoever came a moment ago gets nothing yet, and who is late with its heartbeat gets nothing more but
 loses nothing either: a server that flaps moves no shard. Decisions alone: rows are read, shards
-taken and let go by `services/dispatch/ownership.py`.
+taken and let go by `services/ownership/ownership.py`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
 from fairway.services.billing.billing import Billing, BillingPorts
 from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
-from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.pulls import Pulls
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
@@ -63,6 +62,7 @@ from fairway.services.maintenance.slow_statements import SlowStatements
 from fairway.services.maintenance.tenant_mover import TenantMover
 from fairway.services.object_storage.large_data import LargeData
 from fairway.services.object_storage.object_janitor import Janitor
+from fairway.services.ownership.ownership import Ownership, OwnershipPorts
 from fairway.services.readiness import Readiness
 from fairway.services.regions.regions import RegionPorts, joined_regions
 from fairway.services.registry.audit_log import AuditLog
@@ -513,6 +513,7 @@ class Platform:
         )
         overtime = TimeLimitWatch(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
+        sweeper = BacklogReconciler(database, dispatcher, lambda: self.ownership.has_peers)
         objects, days = self.large_data.objects, self.settings.retention_days
         janitor = Janitor(database, dispatcher, objects, self.store_clock, days)
         return {
@@ -528,7 +529,7 @@ class Platform:
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
             "pulls": Pulls(database, dispatcher, self.store_clock, self.metrics).run_once,
-            "sweeper": BacklogReconciler(database, dispatcher, self.ownership).run_once,
+            "sweeper": sweeper.run_once,
             "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,

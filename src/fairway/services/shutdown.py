@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from fairway.runtime.telemetry import logger
-from fairway.services.dispatch.ownership import Ownership
+from fairway.services.ownership.ownership import Ownership
 from fairway.services.recording.lease_writer import LeaseWriter
 from fairway.services.recording.recorder import Recorder
 from fairway.store.connections.database import DISCONNECTED, Database

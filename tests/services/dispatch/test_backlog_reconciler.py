@@ -40,7 +40,9 @@ async def insert(platform: Platform, tenant: Tenant, job_id: JobId | None = None
 
 async def sweep(platform: Platform) -> None:
     """One round of the sweeper, and reads until there is nothing more to read."""
-    await BacklogReconciler(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    await BacklogReconciler(
+        platform.database, platform.dispatcher, lambda: platform.ownership.has_peers
+    ).run_once(0)
     refiller = Refiller(platform.database, platform.dispatcher)
     while await refiller.run_once(0) == 0:
         pass
@@ -158,7 +160,9 @@ async def test_free_tenants_outside_a_crowded_pool_come_in_a_few_at_a_time(
     platform.dispatcher.set_entitlement(tenant._replace(fair_group="free"))
     job = await insert(platform, tenant)
     await Hand(platform).say(hello=True)
-    await BacklogReconciler(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    await BacklogReconciler(
+        platform.database, platform.dispatcher, lambda: platform.ownership.has_peers
+    ).run_once(0)
     refiller = Refiller(platform.database, platform.dispatcher)
     refiller._crowd_at_us = 1_000_000
     assert await refiller.run_once(900_000) == 0.1  # nobody hurries: not yet

@@ -66,7 +66,7 @@ async def standing_in(dsn: str, **changes: Any) -> AsyncIterator[Platform]:
 async def test_a_server_that_does_not_own_waits_for_one_that_does(database_url: str) -> None:
     patient = replace(API, degraded_after_seconds=3600)
     async with platform_on(database_url, patient) as api:
-        looks = api.ownership._unowned
+        looks = api.ownership._standing_in._unowned
         await until(lambda: bool(looks._absent_us))
         assert not api.dispatcher.owns_any()
         async with owner_on(database_url) as owner:

@@ -6,11 +6,12 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairway.core.ids import ShardId
 from fairway.runtime.loops import Effort, pause, step_by_step
 from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.ownership import Ownership
 from fairway.store import backlog as store
 from fairway.store.connections.database import Database
 
@@ -22,11 +23,13 @@ PAGE_REST_SECONDS = 0.01
 
 
 class BacklogReconciler:
-    def __init__(self, database: Database, dispatcher: Dispatcher, ownership: Ownership) -> None:
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, has_peers: Callable[[], bool]
+    ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._windows = dispatcher.windows()
-        self._ownership = ownership
+        self._has_peers = has_peers  # then hints can be lost between servers
 
     async def run_once(self, now_us: int) -> float:
         effort = Effort()
@@ -35,7 +38,7 @@ class BacklogReconciler:
             if self._dispatcher.has_windows(shard):
                 await self._sweep(shard)
         await step_by_step(self._windows.pruning())
-        if self._ownership.has_peers or self._others_submit(now_us):
+        if self._has_peers() or self._others_submit(now_us):
             return WITH_PEERS_SECONDS
         return effort.rest_seconds(ALONE_SECONDS)
 

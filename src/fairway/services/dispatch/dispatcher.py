@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Holds
-from fairway.core.backlog.key_limits import KeyLimit
 from fairway.core.backlog.streams import StreamKey, WindowLimits
 from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
@@ -40,6 +39,7 @@ from fairway.services.dispatch.presence import Presence
 from fairway.services.dispatch.pulled_leases import PulledLeases
 from fairway.services.dispatch.restored_leases import RestoredLeases
 from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
+from fairway.services.dispatch.wait_facts import WaitFacts
 from fairway.services.dispatch.window_feed import WindowFeed
 from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.sessions.closed_workers import ClosedWorkers
@@ -93,6 +93,7 @@ class Dispatcher:
         self._presence = Presence(memory, ports, clock)
         self._letting_go = LettingGo(memory, self._granting, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
+        self._wait_facts = WaitFacts(memory, clock)
         self._pulled = PulledLeases(memory, settings.tokens, ports, clock, metrics, spans)
         self._runs = RunEnds(
             self.leases,
@@ -249,6 +250,10 @@ class Dispatcher:
         """How many jobs of the tenant wait."""
         return self.backlog.counts.depth(tenant, self.pools.by_number)
 
+    def wait_facts(self) -> WaitFacts:
+        """For whoever explains why a job waits."""
+        return self._wait_facts
+
     def windows(self) -> WindowFeed:
         """For those that read the store into the windows."""
         return self._windows
@@ -339,9 +344,6 @@ class Dispatcher:
         lease.written = is_written
         if not is_written and self.leases.stands(lease) and self.owns(lease.shard):
             self.revoke(lease)
-
-    def unwritten(self) -> list[Lease]:
-        return [lease for lease in self.leases.values() if not lease.written]
 
     def take_stale_leases(self, older_than_us: int) -> StaleLeases:
         """Lazily granted leases that still run and are due to be written down."""
@@ -521,18 +523,6 @@ class Dispatcher:
         """How often names were let go so far: a hello can tell that one was meanwhile."""
         return self._presence.lapses
 
-    def is_run(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
-        """Whether a live worker could run such a job of this tenant."""
-        return self.sessions.is_run(type_id, pool, tenant)
-
-    def lacking_labels(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> tuple[str, ...]:
-        """What the nearest worker that offers the pool for this type lacks to serve it."""
-        return self.sessions.lacking_labels(type_id, pool, tenant)
-
-    def free_slots(self, pool: PoolId) -> int:
-        """Slots that nothing runs on, of workers that serve all tenants."""
-        return self.sessions.free_slots(pool)
-
     # -- what operators and failures decide ------------------------------------------------------
 
     def set_entitlement(self, tenant: Tenant) -> None:
@@ -544,10 +534,6 @@ class Dispatcher:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.counts.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_deferrable(tenant.id, tenant.fair_group == FREE, streams)
-
-    def full_limit(self, tenant: TenantId, packed: bytes) -> KeyLimit | None:
-        """Which of a job's own limits keeps it from starting now."""
-        return self.backlog.limited.full(tenant, packed, self._clock.now_us())
 
     def holds(self) -> Holds:
         """What must not start."""

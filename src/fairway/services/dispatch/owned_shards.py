@@ -1,9 +1,9 @@
 """The shards that this server owns: under which term, how far each is taken over, for how long.
 
 Facts alone, of this server's own knowledge: whether a term still holds is the store's to say
-(`ownership.py`). Each shard is trusted for itself: one whose term could not be renewed, or which is
-being handed over, is granted nothing of, and holds up no other. Nothing here knows of jobs or
-workers.
+(`services/ownership/`). Each shard is trusted for itself: one whose term could not be renewed, or
+which is being handed over, is granted nothing of, and holds up no other. Nothing here knows of jobs
+or workers.
 """
 
 from __future__ import annotations

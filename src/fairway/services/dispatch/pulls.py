@@ -1,7 +1,7 @@
 """Degraded mode at work: jobs go from the store to workers, a bounded pull at a time.
 
-This server stands in for an owner that has been away for long (`ownership.py`). Each round looks
-at the streams of some tenants, reads the first jobs of those that may start, locked
+This server stands in for an owner that has been away for long (`services/ownership/`). Each round
+looks at the streams of some tenants, reads the first jobs of those that may start, locked
 (`FOR UPDATE SKIP LOCKED`), and writes their leases in the same transaction, under our term: an
 owner that came back in between has another one, and then nothing of the round is written or told.
 Who goes next is decided in `core/backlog/pulls.py`; what has ended is recorded as ever. A pull that

@@ -45,6 +45,7 @@ class Explainer:
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
+        self._wait_facts = dispatcher.wait_facts()
         self._job_lookup = job_lookup
         self._shares = shares
         self._checkpoints = checkpoints
@@ -64,17 +65,17 @@ class Explainer:
             state=State(record.state),
             due_in_us=self._due_in_us(sight),
             hold=hold.reason if hold else None,
-            has_worker=self._dispatcher.is_run(record.type, record.pool, tenant),
-            lacking=self._dispatcher.lacking_labels(record.type, record.pool, tenant),
+            has_worker=self._wait_facts.is_run(record.type, record.pool, tenant),
+            lacking=self._wait_facts.lacking_labels(record.type, record.pool, tenant),
             storage_failure=self._storage_failure(sight),
             result_waits=self._result_waits(job),
-            full=self._dispatcher.full_limit(tenant, record.limits) if record.limits else None,
+            full=self._wait_facts.full_limit(tenant, record.limits) if record.limits else None,
             waiting=standing.waiting,
             jobs_ahead=ahead or 0,
             fair_slots_milli=standing.fair_slots_milli,
             debt_us=standing.debt_us,
             run_us=run_us,
-            free_slots=self._dispatcher.free_slots(record.pool),
+            free_slots=self._wait_facts.free_slots(record.pool),
         )
         totals = share.totals([tenant], now_us)
         recent = self._shares.history[record.pool].recent(totals[0]) if totals else None
@@ -103,7 +104,7 @@ class Explainer:
         """Those ahead that run, though the store shows them as queued for a moment yet."""
         return sum(
             lease.job.id < job and key_of(lease.job) == key
-            for lease in self._dispatcher.unwritten()
+            for lease in self._wait_facts.unwritten()
         )
 
     def _due_in_us(self, sight: JobSight) -> int | None:

@@ -28,7 +28,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.ownership import Ownership
+from fairway.services.ownership.ownership import Ownership
 from fairway.services.registry.audit_log import USUAL_LOG
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.store.connections.database import Connection, Database

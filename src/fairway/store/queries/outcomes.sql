@@ -1,18 +1,43 @@
+-- part: under_its_lease
+-- The row of an end, if the lease it was run under is the one in force: queued and older, or running and the same.
+-- In every write of a batch, the key is compared as a whole, BETWEEN itself and itself: that leaves one
+-- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
+-- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
+-- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
+-- A job that is in a flow is left alone unless its end is being counted (flows.sql).
+(jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
+AND jobs.id = done.id
+AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+AND (:in_flow::bool OR jobs.flows IS NULL)
+
+-- part: in_shards_held
+-- Of the batch, what lies in shards whose term is in force: each is held until the transaction ends.
+done.shard = ANY (ARRAY(
+    SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
+    CROSS JOIN LATERAL (
+        SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
+    ) AS held))
+
+-- part: book_successes
+-- What is written is booked by the same statement, as one row for all of a shard: so each end of a run is billed
+-- once, however often its batch is sent (decision 0051).
+INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
+SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+FROM ended GROUP BY ended.shard
+
+-- part: note_successes
+-- Ends that somebody wants to hear of are noted likewise: the mark is turned over, so that no trigger does it row by
+-- row (decision 0048).
+INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)
+SELECT ended.shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
+FROM ended WHERE ended.events IS NOT NULL
+
 -- name: record_successes
 -- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
 -- Arrays side by side in a SELECT are taken apart as they are read; in FROM each is stored first.
 -- Most jobs return nothing: their result, JSON's null, is not sent.
 -- A run whose lease was never written has no beginning here but its end less what it took; one that stands in
 -- the row is an earlier run's.
--- Here and in every write of a batch, the key is compared as a whole, BETWEEN itself and itself: that leaves one
--- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
--- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
--- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
--- A job that is in a flow is left alone, here and below, unless its end is being counted (flows.sql).
--- What is written is booked by the same statement, here and below, as one row for all of it: so each end of a
--- run is billed once, however often its batch is sent (decision 0051). No GROUP BY: that would be a second plan.
--- Ends that somebody wants to hear of are noted likewise, here and below: the mark is turned over, so that no trigger
--- does it row by row (decision 0048).
 WITH ended AS (
     UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                     deliveries = least(jobs.deliveries + 1, 32767),
@@ -23,24 +48,13 @@ WITH ended AS (
     FROM (SELECT unnest(:shards::text::int[]) AS shard, unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
                  unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
                  unnest(:results::bytea[]) AS result) AS done
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
-      AND jobs.id = done.id
-      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-      AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND done.shard = ANY (ARRAY(
-          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
-          CROSS JOIN LATERAL (
-              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
-          ) AS held))
+    WHERE {under_its_lease}
+      AND {in_shards_held}
     RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
 ), booked AS (
-    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended GROUP BY ended.shard
+    {book_successes}
 ), noted AS (
-    INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)
-    SELECT ended.shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
-    FROM ended WHERE ended.events IS NOT NULL
+    {note_successes}
 )
 SELECT count(*) AS touched FROM ended
 
@@ -60,20 +74,12 @@ WITH ended AS (
       AND jobs.shard + 0 = done.shard AND jobs.tenant = done.tenant AND jobs.id = done.id
       AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
       AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND done.shard = ANY (ARRAY(
-          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
-          CROSS JOIN LATERAL (
-              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
-          ) AS held))
+      AND {in_shards_held}
     RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, jobs.attempts, jobs.events, done.ran_us
 ), booked AS (
-    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended GROUP BY ended.shard
+    {book_successes}
 ), noted AS (
-    INSERT INTO event_inbox (shard, tenant, kind, job, type, state, attempt, pool, ran_us)
-    SELECT ended.shard, ended.tenant, 'job.succeeded', ended.id, ended.type, 3, ended.attempts, ended.pool, ended.ran_us
-    FROM ended WHERE ended.events IS NOT NULL
+    {note_successes}
 )
 SELECT count(*) AS touched FROM ended
 
@@ -91,20 +97,11 @@ WITH ended AS (
                  unnest(:epochs::bigint[]) AS epoch, unnest(:rans_us::bigint[]) AS ran_us,
                  unnest(:results::bytea[]) AS result, unnest(:children::int[]) AS children,
                  unnest(:children_ms::bigint[]) AS children_ms) AS done
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
-      AND jobs.id = done.id
-      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-      AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND done.shard = ANY (ARRAY(
-          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
-          CROSS JOIN LATERAL (
-              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
-          ) AS held))
+    WHERE {under_its_lease}
+      AND {in_shards_held}
     RETURNING jobs.shard, jobs.tenant, jobs.id, jobs.pool, jobs.type, done.ran_us
 ), booked AS (
-    INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-    FROM ended GROUP BY ended.shard
+    {book_successes}
 ), started AS (
     INSERT INTO jobs (events, shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
                       not_after, on_late, parent, limits, tags, metadata, trace)
@@ -145,15 +142,8 @@ WITH ended AS (
                 :ended_ats::timestamptz[])
          AS done (shard, tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
                   fingerprint, entry, billed_us, is_attempt, ended_at)
-    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
-      AND jobs.id = done.id
-      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-      AND (:in_flow::bool OR jobs.flows IS NULL)
-      AND done.shard = ANY (ARRAY(
-          SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
-          CROSS JOIN LATERAL (
-              SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
-          ) AS held))
+    WHERE {under_its_lease}
+      AND {in_shards_held}
     RETURNING jobs.shard, jobs.tenant, jobs.pool, jobs.type, done.billed_us, done.ran_us - done.billed_us AS unbilled_us,
               done.state >= 3 AS is_end, done.is_attempt, coalesce(done.ended_at, now()) AS ended_at
 ), booked AS (
@@ -171,15 +161,8 @@ UPDATE jobs SET state = 4, epoch = done.epoch, finished_at = now(), error = done
                 fingerprint = done.fingerprint, session = NULL, token = NULL
 FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
             :fingerprints::bigint[]) AS done (shard, tenant, id, epoch, error, fingerprint)
-WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (done.shard, done.tenant, done.id) AND (done.shard, done.tenant, done.id)
-  AND jobs.id = done.id
-  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-  AND (:in_flow::bool OR jobs.flows IS NULL)
-  AND done.shard = ANY (ARRAY(
-      SELECT held.shard FROM unnest(:owned::int[], :terms::bigint[]) AS owned (shard, term)
-      CROSS JOIN LATERAL (
-          SELECT shards.shard FROM shards WHERE shard = owned.shard AND term = owned.term FOR KEY SHARE
-      ) AS held))
+WHERE {under_its_lease}
+  AND {in_shards_held}
 
 -- name: read_ends
 -- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.

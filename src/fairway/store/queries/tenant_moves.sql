@@ -138,298 +138,45 @@ UPDATE shards SET expires_at = '-infinity',
                   term = greatest(term, (SELECT was.term FROM shards AS was WHERE was.shard = :from_shard))
 WHERE shard = :to_shard
 
+-- name: move_{table}
 -- The next rows of a table by their key, so many at a time; what has the same key goes together. Held is the shard whose
 -- owner does it: the one that the move leads away from, also when its rows go back there; of what came too late, the one
 -- that the tenant is in. What is there already stays behind. (OFFSET: it is looked up row by row, whatever is there by then.)
--- name: move_schedules
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(name) AS key
-    FROM (SELECT name FROM schedules WHERE shard = :from_shard AND tenant = :tenant AND name > :after::text
-          ORDER BY name LIMIT :limit) AS few
-), moved AS (
-    UPDATE schedules AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.name > :after::text
-      AND late.name <= (SELECT key FROM last)
-      AND NOT EXISTS (SELECT FROM schedules AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.name = late.name OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_schedule_runs
 WITH few AS MATERIALIZED (
-    SELECT name, tick FROM schedule_runs WHERE shard = :from_shard AND tenant = :tenant
-      AND (name, tick) > ((:after::text::jsonb ->> 0), (:after::text::jsonb ->> 1)::timestamptz)
-    ORDER BY name, tick LIMIT :limit
+    SELECT {key} FROM {table} WHERE shard = :from_shard AND tenant = :tenant AND ({key}) > ({after})
+    ORDER BY {key} LIMIT :limit
 ), last AS MATERIALIZED (
-    SELECT name, tick FROM few ORDER BY name DESC, tick DESC LIMIT 1
+    SELECT {key} FROM few ORDER BY {key_falling} LIMIT 1
 ), moved AS (
-    UPDATE schedule_runs AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND (late.name, late.tick) > ((:after::text::jsonb ->> 0), (:after::text::jsonb ->> 1)::timestamptz)
-      AND (late.name, late.tick) <= (SELECT name, tick FROM last)
-      AND NOT EXISTS (SELECT FROM schedule_runs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.name = late.name AND kept.tick = late.tick OFFSET 0)
+    UPDATE {table} AS late SET shard = :to_shard
+    WHERE late.shard = :from_shard AND late.tenant = :tenant AND ({late_key}) > ({after})
+      AND ({late_key}) <= (SELECT {key} FROM last)
+      AND NOT EXISTS (SELECT FROM {table} AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
+                      AND {is_kept} OFFSET 0)
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
     RETURNING 1
 )
 SELECT (SELECT count(*)::int FROM few) AS found, (SELECT count(*)::int FROM moved) AS moved,
-       (SELECT jsonb_build_array(name, tick)::text FROM last) AS last
+       (SELECT jsonb_build_array({key})::text FROM last) AS last
 
--- name: move_webhooks
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM webhooks WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE webhooks AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM webhooks AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_webhook_deliveries
-WITH few AS MATERIALIZED (
-    SELECT webhook, number FROM webhook_deliveries WHERE shard = :from_shard AND tenant = :tenant
-      AND (webhook, number) > ((:after::text::jsonb ->> 0)::uuid, (:after::text::jsonb ->> 1)::bigint)
-    ORDER BY webhook, number LIMIT :limit
-), last AS MATERIALIZED (
-    SELECT webhook, number FROM few ORDER BY webhook DESC, number DESC LIMIT 1
-), moved AS (
-    UPDATE webhook_deliveries AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant
-      AND (late.webhook, late.number) > ((:after::text::jsonb ->> 0)::uuid, (:after::text::jsonb ->> 1)::bigint)
-      AND (late.webhook, late.number) <= (SELECT webhook, number FROM last)
-      AND NOT EXISTS (SELECT FROM webhook_deliveries AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.webhook = late.webhook AND kept.number = late.number OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT (SELECT count(*)::int FROM few) AS found, (SELECT count(*)::int FROM moved) AS moved,
-       (SELECT jsonb_build_array(webhook, number)::text FROM last) AS last
-
--- name: move_bulk_actions
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM bulk_actions WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE bulk_actions AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM bulk_actions AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_held_jobs
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM held_jobs WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE held_jobs AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM held_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_flows
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM flows WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE flows AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM flows AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_checkpoints
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(job::text) AS key
-    FROM (SELECT job FROM checkpoints WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
-          ORDER BY job LIMIT :limit) AS few
-), moved AS (
-    UPDATE checkpoints AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.job > :after::text::uuid
-      AND late.job <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM checkpoints AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.job = late.job AND kept.epoch = late.epoch AND kept.number = late.number OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_jobs
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM jobs WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE jobs AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_idempotency
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(key) AS key
-    FROM (SELECT key FROM idempotency WHERE shard = :from_shard AND tenant = :tenant AND key > :after::text
-          ORDER BY key LIMIT :limit) AS few
-), moved AS (
-    UPDATE idempotency AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.key > :after::text
-      AND late.key <= (SELECT key FROM last)
-      AND NOT EXISTS (SELECT FROM idempotency AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.key = late.key OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_unique_jobs
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(encode(digest, 'hex')) AS key
-    FROM (SELECT digest FROM unique_jobs WHERE shard = :from_shard AND tenant = :tenant AND digest > decode(:after::text, 'hex')
-          ORDER BY digest LIMIT :limit) AS few
-), moved AS (
-    UPDATE unique_jobs AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.digest > decode(:after::text, 'hex')
-      AND late.digest <= decode((SELECT key FROM last), 'hex')
-      AND NOT EXISTS (SELECT FROM unique_jobs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.digest = late.digest OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_job_logs
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(job::text) AS key
-    FROM (SELECT job FROM job_logs WHERE shard = :from_shard AND tenant = :tenant AND job > :after::text::uuid
-          ORDER BY job LIMIT :limit) AS few
-), moved AS (
-    UPDATE job_logs AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.job > :after::text::uuid
-      AND late.job <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM job_logs AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.job = late.job AND kept.epoch = late.epoch AND kept.first_n = late.first_n AND kept.written_at = late.written_at OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_event_log
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(last_position)::text AS key
-    FROM (SELECT last_position FROM event_log WHERE shard = :from_shard AND tenant = :tenant AND last_position > :after::text::bigint
-          ORDER BY last_position LIMIT :limit) AS few
-), moved AS (
-    UPDATE event_log AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.last_position > :after::text::bigint
-      AND late.last_position <= (SELECT key FROM last)::bigint
-      AND NOT EXISTS (SELECT FROM event_log AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.last_position = late.last_position AND kept.written_at = late.written_at OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_event_inbox
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id)::text AS key
-    FROM (SELECT id FROM event_inbox WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::bigint
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE event_inbox AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::bigint
-      AND late.id <= (SELECT key FROM last)::bigint
-      AND NOT EXISTS (SELECT FROM event_inbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_outbox
-WITH last AS MATERIALIZED (
-    SELECT count(*)::int AS found, max(id::text) AS key
-    FROM (SELECT id FROM outbox WHERE shard = :from_shard AND tenant = :tenant AND id > :after::text::uuid
-          ORDER BY id LIMIT :limit) AS few
-), moved AS (
-    UPDATE outbox AS late SET shard = :to_shard
-    WHERE late.shard = :from_shard AND late.tenant = :tenant AND late.id > :after::text::uuid
-      AND late.id <= (SELECT key FROM last)::uuid
-      AND NOT EXISTS (SELECT FROM outbox AS kept WHERE kept.shard = :to_shard AND kept.tenant = :tenant
-                      AND kept.id = late.id OFFSET 0)
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE)
-    RETURNING 1
-)
-SELECT found, (SELECT count(*)::int FROM moved) AS moved, key AS last FROM last
-
--- name: move_small
--- A row or a few: the end of the log, debts of fair share, and the lock of its flows.
-WITH in_event_heads AS (
-    UPDATE event_heads SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_fair_share AS (
-    UPDATE fair_share SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
-      AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
-), in_flow_turns AS (
-    UPDATE flow_turns SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
+-- name: move_whole_{whole_table}
+WITH moved AS (
+    UPDATE {whole_table} SET shard = :to_shard WHERE shard = :from_shard AND tenant = :tenant
       AND EXISTS (SELECT FROM shards WHERE shard = :held AND term = :term FOR KEY SHARE) RETURNING 1
 )
-SELECT ((SELECT count(*) FROM in_event_heads)
-     + (SELECT count(*) FROM in_fair_share)
-     + (SELECT count(*) FROM in_flow_turns))::int AS moved
+SELECT count(*)::int AS moved FROM moved
 
--- name: clear_the_way
+-- name: clear_{whole_table}
 -- What a server that was stopped may have left where the tenant was before: no more than a debt, a lock, and a position
 -- of which the newer one comes along.
-WITH debts AS (DELETE FROM fair_share WHERE shard = :to_shard AND tenant = :tenant),
-     heads AS (DELETE FROM event_heads WHERE shard = :to_shard AND tenant = :tenant)
-DELETE FROM flow_turns WHERE shard = :to_shard AND tenant = :tenant
+DELETE FROM {whole_table} WHERE shard = :to_shard AND tenant = :tenant
 
 -- name: late_rows
 -- Rows of tenants that were moved, in shards where they were before: a transaction of the tenant's own was open all the
 -- while, or a line of a run came after its end.
 SELECT asked.tenant, asked.shard FROM unnest(:tenants::int[], :shards::int[]) AS asked (tenant, shard)
-WHERE EXISTS (SELECT FROM jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM flows AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM outbox AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM event_inbox AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM idempotency AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM unique_jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM job_logs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM checkpoints AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM schedules AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM schedule_runs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM webhooks AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM webhook_deliveries AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM bulk_actions AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
-   OR EXISTS (SELECT FROM held_jobs AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)
+WHERE
+{any table: EXISTS (SELECT FROM {table} AS late WHERE late.shard = asked.shard AND late.tenant = asked.tenant)}
 
 -- name: hold_home
 -- A tenant that is there and stays, until the transaction ends: whoever has not heard of its next move brings nothing back.

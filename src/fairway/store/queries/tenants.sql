@@ -54,17 +54,20 @@ WHERE name = :name OR part_of = (SELECT id FROM tenants WHERE name = :name)
 -- Whether a tenant hears what becomes of its jobs. Said again, it is no change.
 UPDATE tenants SET job_events = :wanted, updated_at = now() WHERE id = :id AND job_events <> :wanted
 
+-- part: tenant
+-- With the values in force: its own, else its tier's.
+tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
+tenants.cancels_running, tenants.state_since, tenants.shard,
+tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
+
 -- name: changed_tenants
--- What is new or different since a moment, with the values in force: a tenant's own, else its
--- tier's. The overlap makes up for late commits.
-SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
-       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
-       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
-       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
-       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
+-- What is new or different since a moment. The overlap makes up for late commits.
+SELECT {tenant}
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
 
@@ -74,41 +77,19 @@ SELECT moves FROM cluster
 
 -- name: moved_tenants
 -- All that are on their way to another shard, or were in another before.
-SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
-       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
-       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
-       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
-       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
+SELECT {tenant}
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.moving_to IS NOT NULL OR tenants.moved_from <> '{}'
 
 -- name: read_tenant
 -- One tenant, as it is read when it changed.
-SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
-       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
-       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
-       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
-       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
+SELECT {tenant}
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
 -- name: list_tenants
--- A page of tenants by name, with the values in force: of these states, and of a tier or with some
--- text in their name.
-SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
-       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
-       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
-       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
-       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
-       tenants.job_events, tenants.reserved::text AS reserved, tenants.state, tenants.reason,
-       tenants.cancels_running, tenants.state_since, tenants.shard,
-       tenants.moving_to, tenants.moved_from, tenants.part_of, tenants.parts
+-- A page of tenants by name: of these states, and of a tier or with some text in their name.
+SELECT {tenant}
 FROM (SELECT * FROM tenants
       WHERE name > :after AND part_of IS NULL AND state = ANY(:states::text[])
         AND (:tier::text IS NULL OR tier = :tier)
@@ -117,11 +98,17 @@ FROM (SELECT * FROM tenants
 JOIN tiers ON tiers.name = tenants.tier
 ORDER BY tenants.name
 
+-- part: key_as_listed
+-- Without what is secret.
+id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at, only_tenants
+
+-- part: key_as_asked
+-- What is compared with a key that somebody shows.
+id, scope, tenant, secret_hash, permissions, pools, types, name, only_tenants
+
 -- name: list_keys
 -- A page of the valid keys by public part: of one scope or tenant, or of all.
-SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at,
-       only_tenants
-FROM api_keys
+SELECT {key_as_listed} FROM api_keys
 WHERE id > :after AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
   AND (:scope::text IS NULL OR scope = :scope) AND (:tenant::int IS NULL OR tenant = :tenant)
 ORDER BY id LIMIT :limit
@@ -134,9 +121,7 @@ VALUES (:id, :scope, :tenant, :secret_hash, :permissions, :pools, :types, :only_
 
 -- name: key_facts
 -- A valid key, held until the transaction ends: it is rotated by one at a time.
-SELECT id, scope, tenant, name, permissions, pools, types, created_at, expires_at, last_used_at,
-       only_tenants
-FROM api_keys
+SELECT {key_as_listed} FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 FOR UPDATE
 
@@ -161,12 +146,12 @@ WHERE id IN (
 
 -- name: read_key
 -- A key that is unknown, revoked or expired is simply not there.
-SELECT id, scope, tenant, secret_hash, permissions, pools, types, name, only_tenants FROM api_keys
+SELECT {key_as_asked} FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 
 -- name: changed_keys
 -- Keys made since a moment, newest first, so many at most; others are read when they are used.
-SELECT id, scope, tenant, secret_hash, permissions, pools, types, name, only_tenants FROM api_keys
+SELECT {key_as_asked} FROM api_keys
 WHERE created_at > :since::timestamptz - interval '10 seconds'
   AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 ORDER BY created_at DESC LIMIT :limit

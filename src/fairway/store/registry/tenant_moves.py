@@ -1,12 +1,13 @@
 """Moves of tenants between shards: the durable row of each, and all rows that go along.
 
 A move leads to a shard that nobody owns until it is over, so no loop sees what is there already.
-Every table goes in parts, so no statement grows with the tenant: first what makes or ends jobs, or
-is cleared away when its job is not found; then the jobs and the rest; back it goes in the opposite
-order. The last step takes what came meanwhile, and is put off if that is much. Every step is a
-transaction under the term of the owner of the shard that it leads away from, which also brings rows
-back. Before the first, connections of servers that have not heard of it are ended
-(`connections/move_fence.py`). What comes next is decided in `core/ownership/tenant_move.py`.
+Every table (`statements/moved_tables.py` has all of them) goes in parts, so no statement grows with
+the tenant: first what makes or ends jobs, or is cleared away when its job is not found; then the
+jobs and the rest; back it goes in the opposite order. The last step takes what came meanwhile, and
+is put off if that is much. Every step is a transaction under the term of the owner of the shard
+that it leads away from, which also brings rows back. Before the first, connections of servers that
+have not heard of it are ended (`connections/move_fence.py`). What comes next is decided in
+`core/ownership/tenant_move.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId, Term
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.core.ownership.tenant_move import (
     MoveLook,
     MoveSight,
@@ -33,48 +34,17 @@ from fairway.store.connections.database import (
 )
 from fairway.store.leadership import CHANNEL
 from fairway.store.sql import load
+from fairway.store.statements import moved_tables
 
 _SQL = load("tenant_moves.sql")
 
-#: Tables in the order in which they go, and where each begins. Up to checkpoints they make jobs, or
-#: end them, or are cleared away as of a job that is no more: none of them stays behind its jobs.
-IN_PARTS = {
-    "schedules": "",
-    "schedule_runs": '["", "-infinity"]',
-    "webhooks": LOWEST_JOB_ID,
-    "webhook_deliveries": f'["{LOWEST_JOB_ID}", -9223372036854775808]',
-    "bulk_actions": LOWEST_JOB_ID,
-    "held_jobs": LOWEST_JOB_ID,
-    "flows": LOWEST_JOB_ID,
-    "checkpoints": LOWEST_JOB_ID,
-    "jobs": LOWEST_JOB_ID,
-    "idempotency": "",
-    "unique_jobs": "",
-    "job_logs": LOWEST_JOB_ID,
-    "event_log": "0",
-    "event_inbox": "0",
-}
-#: What a tenant's own transactions write to, also while it moves: waited for, that might never end.
-#: So a part goes along, and whoever has the tenant then brings the others.
-OUTBOX = "outbox"
-ALL_PARTS = {**IN_PARTS, OUTBOX: LOWEST_JOB_ID}
-_PARTS = {
-    "schedules": _SQL["move_schedules"],
-    "schedule_runs": _SQL["move_schedule_runs"],
-    "webhooks": _SQL["move_webhooks"],
-    "webhook_deliveries": _SQL["move_webhook_deliveries"],
-    "bulk_actions": _SQL["move_bulk_actions"],
-    "held_jobs": _SQL["move_held_jobs"],
-    "flows": _SQL["move_flows"],
-    "checkpoints": _SQL["move_checkpoints"],
-    "jobs": _SQL["move_jobs"],
-    "idempotency": _SQL["move_idempotency"],
-    "unique_jobs": _SQL["move_unique_jobs"],
-    "job_logs": _SQL["move_job_logs"],
-    "event_log": _SQL["move_event_log"],
-    "event_inbox": _SQL["move_event_inbox"],
-    OUTBOX: _SQL["move_outbox"],
-}
+#: Tables in the order in which they go, and where each begins.
+IN_PARTS = {table.name: table.start for table in moved_tables.IN_PARTS}
+OUTBOX = moved_tables.OUTBOX.name
+ALL_PARTS = {**IN_PARTS, OUTBOX: moved_tables.OUTBOX.start}
+_PARTS = {table: _SQL[f"move_{table}"] for table in ALL_PARTS}
+_MOVE_WHOLE = [_SQL[f"move_whole_{whole_table}"] for whole_table in moved_tables.WHOLE]
+_CLEAR = [_SQL[f"clear_{whole_table}"] for whole_table in moved_tables.WHOLE]
 
 
 class Before(NamedTuple):
@@ -307,8 +277,8 @@ async def _end(connection: Connection, move: int, way: Way, note: str) -> None:
 
 
 async def _clear_the_way(connection: Connection, way: dict[str, Any]) -> None:
-    asked = {"tenant": way["tenant"], "to_shard": way["to_shard"]}
-    await execute(connection, _SQL["clear_the_way"], **asked)
+    for statement in _CLEAR:
+        await execute(connection, statement, tenant=way["tenant"], to_shard=way["to_shard"])
 
 
 async def _move_rest(connection: Connection, look: MoveLook, term: Term, limit: int) -> bool:
@@ -320,7 +290,8 @@ async def _move_rest(connection: Connection, look: MoveLook, term: Term, limit: 
         await _count(connection, look, part.moved)
         if part.found >= limit and table != OUTBOX:
             return False
-    await _count(connection, look, await fetch_value(connection, _SQL["move_small"], **asked))
+    for statement in _MOVE_WHOLE:
+        await _count(connection, look, await fetch_value(connection, statement, **asked))
     return True
 
 

@@ -13,7 +13,7 @@ part hands some over, a few at a time (`spreading.py`). Each shard is trusted fo
 row cannot be renewed stops alone.
 
 A server that is not to own shards takes none, unless nobody has owned one for long: then it stands
-in (degraded mode, `pulls.py`), under a term of its own, and gives way to the first owner.
+in (degraded mode, `standing_in.py`), under a term of its own, and gives way to the first owner.
 
 After a promotion of a standby the store may know less than we do: what is ours is let go and taken
 again, so that all of it is read anew.
@@ -27,18 +27,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, NamedTuple
 
-from fairway.core.backlog.pulls import UnownedShards
-from fairway.core.ids import ShardId, Term
+from fairway.core.ids import ShardId
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.move_times import CLAIMED, RELEASED, SUSPENDED, MoveTimes
-from fairway.services.dispatch.rate_hand_over import RateHandOver
-from fairway.services.dispatch.shards_read import AllShards, ShardsRead
-from fairway.services.dispatch.spreading import ClusterLook, Spreading
-from fairway.services.dispatch.takeover import TakeOver, TakeOverPorts
+from fairway.services.ownership.move_times import CLAIMED, SUSPENDED, MoveTimes
+from fairway.services.ownership.rate_hand_over import RateHandOver
+from fairway.services.ownership.released_shards import ReleasedShards
+from fairway.services.ownership.shards_read import AllShards, ShardsRead
+from fairway.services.ownership.spreading import ClusterLook, Spreading
+from fairway.services.ownership.standing_in import StandingIn
+from fairway.services.ownership.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
 from fairway.store import outbox as outbox_store
@@ -58,7 +59,6 @@ LATE_ROUNDS = 2.5  # a heartbeat that is older is late
 SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
 LOCKED_SECONDS = 0.1  # until a free shard whose row somebody held is tried again
 LOST = "shard lost to another owner"
-LOOKS_APART_SECONDS = 10.0  # they say nothing of the time between
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
 WHOLE_LOOK_SECONDS = 0.01
@@ -96,11 +96,9 @@ class Ownership:
         self._takeovers: set[asyncio.Task[None]] = set()
         self._speaking = asyncio.Lock()  # with the store about terms: one thing at a time
         self._handed_over: set[ShardId] = set()  # shards that came to us with all of it on disk
-        self._letting_go: dict[ShardId, Term] = {}  # shard → term
-        self._written: set[ShardId] = set()  # of those, whole on disk
         self.owners: dict[ShardId, Owner] = {}
         self._shards = ShardsRead(settings.term_seconds, clock)
-        self._unowned = UnownedShards()
+        self._standing_in = StandingIn(settings, clock, server_name)
         self._spreading = Spreading(server_name)
         self._giving: asyncio.Task[None] | None = None
         self.is_resigned = False
@@ -110,6 +108,7 @@ class Ownership:
         steps = TakeOverPorts(ports.before_open, ports.on_revoked, ports.on_news)
         self.moves = MoveTimes(clock)
         self._rates = RateHandOver(database, dispatcher)
+        self._released = ReleasedShards(self._rates, self.moves)
         beside = self.moves, self._rates
         self._takeover = TakeOver(database, dispatcher, settings, steps, *beside, clock=clock)
 
@@ -147,7 +146,7 @@ class Ownership:
             self._forget_what_was_before_a_promotion()
             await self._renew(connection, asked_us)
             servers = await self._beat(connection)
-            await self._release(connection)
+            await self._released.write(connection)
             look = await self._shards.read(connection)
             self._know(look.rows)
             if not self._settings.owns_shards:
@@ -177,14 +176,14 @@ class Ownership:
         """
         self.stop_granting()
         async with self._speaking:  # no renewal or claim of ours is under way
-            self._letting_go |= self._dispatcher.terms()
-            self._written |= self._dispatcher.letting_go().whole_on_disk(self._handed_over)
+            whole = self._dispatcher.letting_go().whole_on_disk(self._handed_over)
+            self._released.add(self._dispatcher.terms(), whole)
             if shards := list(self._dispatcher.terms()):
                 self._rates.note(self._dispatcher.terms())
                 self._dispatcher.close_shard(*shards)  # in one step with what is written
             async with self._database.background() as connection:
                 await store.leave(connection, self.server_name)  # before others share them out
-                await self._release(connection)
+                await self._released.write(connection)
 
     async def close(self) -> None:
         for task in (*self._takeovers, *([self._giving] if self._giving else [])):
@@ -211,7 +210,7 @@ class Ownership:
         if 0 < before < self._timeline:
             held = dict(self._dispatcher.terms())
             log.warning("a standby was promoted: shards are taken anew", shards=len(held))
-            self._letting_go |= held
+            self._released.add(held)
             self._dispatcher.close_shard(*held)
 
     async def _line(self) -> Connection:
@@ -299,7 +298,7 @@ class Ownership:
         take, give, give_up = self._spreading.part(look, self._clock.now_us())
         if give_up:
             log.error("shards cannot be opened here, for others to try", shards=sorted(give_up))
-            self._letting_go |= {shard: held[shard] for shard in give_up}
+            self._released.add({shard: held[shard] for shard in give_up})
             dispatcher.close_shard(*give_up)
         if not take:
             return take, give
@@ -343,17 +342,17 @@ class Ownership:
         async with self._speaking:
             held = self._dispatcher.terms()
             whole = shards & letting_go.whole_on_disk(())  # in one step with what follows
-            self._letting_go |= {shard: held[shard] for shard in whole}
-            self._written |= whole
             if whole:
-                self._rates.note({shard: held[shard] for shard in whole})
+                terms = {shard: held[shard] for shard in whole}
+                self._released.add(terms, whole)
+                self._rates.note(terms)
                 self._dispatcher.close_shard(*whole, is_whole=True)
             letting_go.resume(shards - whole)
             self._spreading.given(whole)
             self._spreading.not_given(shards - whole, self._clock.now_us())
             # Not by a pool: renewals of all other shards wait for us.
             async with Deadline(await self._line(), PATIENCE_SECONDS) as connection:
-                await self._release(connection)
+                await self._released.write(connection)
         log.debug("shards handed over", shards=sorted(whole))
 
     def _gave(self, task: asyncio.Task[None]) -> None:
@@ -361,46 +360,18 @@ class Ownership:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("hand-over failed, the term ends by itself", error=repr(error))
 
-    async def _release(self, connection: Connection) -> None:
-        """What was closed here is anybody's; what fails is tried again with the next round."""
-        if self._letting_go:
-            released, written = self._letting_go, self._written
-            await self._rates.write(connection)
-            locked = await store.release_shards(connection, released, written=written)
-            self.moves.note(RELEASED, released.keys() - locked)
-            self._letting_go = {one: term for one, term in released.items() if one in locked}
-            self._written = written & locked
-
     async def _stand_in(self, connection: Connection) -> None:
         """For shards that nobody has owned for long, on a server that is not to own any."""
         if self.is_resigned:
             return
-        settings, name = self._settings, self.server_name
-        unowned = await store.unowned_shards(connection)
-        patience_us = round(settings.degraded_after_seconds * 1e6)
-        apart_us = round(max(2 * settings.term_seconds, LOOKS_APART_SECONDS) * 1e6)
-        due = self._unowned.look(unowned, self._clock.now_us(), patience_us, apart_us)
-        if wanted := due - self._dispatcher.terms().keys():
-            try:
-                taken = await store.stand_in(
-                    connection, name, settings.url, settings.term_seconds, wanted
-                )
-            except Exception:
-                self._unowned.forget()
-                raise
-            for shard, term in taken.items():
-                log.error(
-                    "degraded mode: no owner for long, workers are given jobs from the store",
-                    shard=shard,
-                    after_seconds=settings.degraded_after_seconds,
-                )
-                self._handed_over.discard(shard)
-                claim = Claim(term, was_handed_over=False)
-                self._begin(shard, claim, self._takeover.run_for_pulls(shard, term))
+        taken = await self._standing_in.take(connection, self._dispatcher.terms().keys())
+        for shard, term in taken.items():
+            self._handed_over.discard(shard)
+            claim = Claim(term, was_handed_over=False)
+            self._begin(shard, claim, self._takeover.run_for_pulls(shard, term))
 
     def _begin(self, shard: ShardId, claim: Claim, take_over: Coroutine[Any, Any, None]) -> None:
-        self._letting_go.pop(shard, None)  # an earlier term of it
-        self._written.discard(shard)
+        self._released.taken_again(shard)
         self._dispatcher.claim_shard(shard, claim.term, is_whole=claim.was_handed_over)
         self.moves.note(CLAIMED, (shard,))
         task = asyncio.create_task(take_over, name=f"takeover:{shard}")

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from fairway.core.ids import ShardId
 from fairway.runtime.clock import ManualClock
-from fairway.services.dispatch.move_times import CLAIMED, OPENED, RESTORED, STEPS_KEPT, MoveTimes
-from fairway.services.dispatch.opening_group import OpeningGroup
+from fairway.services.ownership.move_times import CLAIMED, OPENED, RESTORED, STEPS_KEPT, MoveTimes
+from fairway.services.ownership.opening_group import OpeningGroup
 
 SICK = ShardId(3)
 

@@ -19,9 +19,9 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
-from fairway.services.dispatch.opening_group import OpeningGroup
-from fairway.services.dispatch.rate_hand_over import RateHandOver
+from fairway.services.ownership.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
+from fairway.services.ownership.opening_group import OpeningGroup
+from fairway.services.ownership.rate_hand_over import RateHandOver
 from fairway.store import backlog as backlog_store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Database

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.services.dispatch.roaming_worker import RoamingWorker
-from tests.services.dispatch.test_spreading import Load, joined, of_every_shard, opened
+from tests.services.ownership.test_spreading import Load, joined, of_every_shard, opened
 from tests.services.platform_room import MEDIUM, QUICK, add_tenant, new, submit, until
 
 from fairway.core.audit import PLATFORM

@@ -30,9 +30,9 @@ from fairway.core.ids import JobId, ShardId, Term
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
-from fairway.services.dispatch import takeover
-from fairway.services.dispatch.spreading import OPENING_US, SHUNNED_US, ClusterLook, Spreading
 from fairway.services.jobs.far_runs import no_peers
+from fairway.services.ownership import takeover
+from fairway.services.ownership.spreading import OPENING_US, SHUNNED_US, ClusterLook, Spreading
 from fairway.services.platform import Platform
 from fairway.store import leases
 from fairway.store.connections.database import Connection
