@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from tests.properties import tried
 
 from fairway.core.ids import ShardId
-from fairway.core.shard_spread import LiveServer, Spread, SpreadPlan, moves_at_once, plan, quotas
+from fairway.core.shard_spread import (
+    LiveServer,
+    Spread,
+    SpreadPlan,
+    is_awaited,
+    moves_at_once,
+    plan,
+    quotas,
+)
 
 NAMES = "abcdefgh"
 names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True)
@@ -138,3 +146,24 @@ def test_few_shards_are_on_their_way_at_a_time() -> None:
     assert len(plan(spread).give) == 4
     assert len(plan(spread._replace(moving=3)).give) == 1
     assert plan(spread._replace(moving=4)).give == {}
+
+
+@tried(200)
+@given(names=names, owners=owned_or_free, is_new=st.booleans())
+def test_an_owner_stays_for_those_that_own_nothing_yet_and_not_for_long(
+    names: list[str], owners: list[str | None], is_new: bool
+) -> None:
+    """Once all are settled and the shards are spread, whoever is to go may go."""
+    name, *others = names
+    servers = [one._replace(is_settled=not is_new or one.name == name) for one in there(names)]
+    spread = spread_of(servers, owners)
+    held = Counter(spread.owned.values())
+    assert is_awaited(spread, name) == (bool(others) and held.keys() == {name} and held[name] > 1)
+    spread, _ = settle(spread._replace(servers=there(names)))
+    assert not is_awaited(spread, name)
+
+
+def test_nobody_stays_for_one_that_leaves_too_or_is_late() -> None:
+    for other in (LiveServer("b", True, True, is_leaving=True), LiveServer("b", True, False)):
+        spread = spread_of([LiveServer("a", True, True), other], ["a"] * 4)
+        assert not is_awaited(spread, "a")

@@ -59,6 +59,16 @@ def members(spread: Spread) -> list[LiveServer]:
     return sorted(sure or there)
 
 
+def is_awaited(spread: Spread, name: str) -> bool:
+    """Whether an owner that is to stop should stay for a moment: somebody came, and owns nothing.
+
+    No worker knows a server that owns nothing, so nobody would be granted a job while they find it.
+    """
+    others = {one.name for one in spread.servers if not one.is_leaving and one.is_prompt} - {name}
+    held = Counter(spread.owned.values())
+    return held[name] > 1 and bool(others) and not others & held.keys()  # of one, none is given
+
+
 def quotas(names: Iterable[str], held: Mapping[str, int], shards: int) -> dict[str, int]:
     """How many shards each of these may hold: all of them, one more or less.
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 
+from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.ownership.ownership import Ownership
 from fairway.services.recording.lease_writer import LeaseWriter
@@ -18,6 +20,9 @@ from fairway.store.connections.database import DISCONNECTED, Database
 
 log = logger("stopping")
 
+LOOK_SECONDS_MAX = 1.0  # who else is there
+STAY_SECONDS_MAX = 6.0  # for one that has just come: it gets its first shards after half a term
+STAY_LOOK_SECONDS = 0.05
 HAND_OVER_SECONDS_MAX = 1.0
 WRITE_SECONDS_MAX = 5.0
 CLOSE_SECONDS_MAX = 2.0
@@ -28,6 +33,7 @@ async def hand_over(ownership: Ownership, leases: LeaseWriter, recorder: Recorde
 
     What takes longer than a moment to write is not waited for: nobody is granted anything here.
     """
+    await _stay_while_awaited(ownership)
     ownership.stop_granting()
     try:
         async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
@@ -40,6 +46,19 @@ async def hand_over(ownership: Ownership, leases: LeaseWriter, recorder: Recorde
             await ownership.resign()
     except DISCONNECTED as error:
         log.warning("not handed over yet", error=repr(error))
+
+
+async def _stay_while_awaited(ownership: Ownership) -> None:
+    """Who came a moment ago is known to no worker: it takes its first shards while we still grant.
+
+    So a restart of one server after the other, each as soon as the last is ready, stops nobody.
+    """
+    with suppress(*DISCONNECTED):
+        async with asyncio.timeout(LOOK_SECONDS_MAX):
+            await ownership.looked()
+        async with asyncio.timeout(STAY_SECONDS_MAX):
+            while ownership.is_awaited:
+                await pause(STAY_LOOK_SECONDS)
 
 
 async def write_the_rest(*drains: Awaitable[None]) -> None:

@@ -159,6 +159,26 @@ async def _join_leave_and_die(database_url: str, pace: Pace) -> None:
     assert worker.trouble == []
 
 
+async def test_who_stops_as_another_comes_goes_on_until_that_owns_something(
+    database_url: str,
+) -> None:
+    """As in a restart of one after the other: no worker knows a server that owns nothing."""
+    first = await joined(database_url)
+    await until(lambda: opened(first) == [SHARDS])
+    second = await joined(database_url)
+    await second.ownership.looked()
+    leaving = asyncio.create_task(first.let_go())
+    await until(lambda: opened(second) != [0])
+    assert opened(first) != [0], "a part of them was handed over before the rest"
+    await leaving
+    await until(lambda: opened(second) == [SHARDS])
+    await first.stop()
+    began = time.monotonic()
+    await second.let_go()
+    assert time.monotonic() - began < TERM_SECONDS, "there is nobody to stay for"
+    await second.stop()
+
+
 async def test_a_hand_over_holds_up_no_renewal_and_leaves_no_shard_without_grants(
     database_url: str,
 ) -> None:

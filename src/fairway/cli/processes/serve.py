@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import uvloop
 
@@ -39,6 +40,7 @@ FILES_MAX = 1 << 16
 #: from the event loop, which asks for it after every wait. Python's own is 5 ms, and there are some
 #: ten waits on the way of a job.
 THREAD_TURN_SECONDS = 0.0005
+KNOWN_SECONDS_MAX = 2.0  # without the store nobody is
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
@@ -92,6 +94,7 @@ async def serve(
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     try:
         serving = asyncio.create_task(http.run_until(stopping, listeners, platform.let_go))
+        await _known_to_others(platform)
         if ready is not None:
             await ready(platform)
         await serving
@@ -101,6 +104,13 @@ async def serve(
         peers.close()
         await platform.stop()
         await instruments.close(platform.instruments.otlp)
+
+
+async def _known_to_others(platform: Platform) -> None:
+    """Whoever stops because we are ready looks for us, and leaves us what it owns."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(KNOWN_SECONDS_MAX):
+            await platform.ownership.looked()
 
 
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:

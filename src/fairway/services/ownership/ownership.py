@@ -62,6 +62,7 @@ LOST = "shard lost to another owner"
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
 WHOLE_LOOK_SECONDS = 0.01
+ROUND_LOOK_SECONDS = 0.01
 
 
 class OwnershipPorts(NamedTuple):
@@ -102,6 +103,7 @@ class Ownership:
         self._spreading = Spreading(server_name)
         self._giving: asyncio.Task[None] | None = None
         self.is_resigned = False
+        self._rounds_begun = self._rounds_done = 0
         self._timeline = 0  # of the store when we last spoke with it
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
@@ -132,6 +134,18 @@ class Ownership:
     def owned(self) -> set[ShardId]:
         return set(self._dispatcher.terms())
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether others are there to go on after us, but own nothing that a worker knows of."""
+        return self._spreading.is_awaited
+
+    async def looked(self) -> None:
+        """Until a round that begins from now on is done: others know of us, and we of them."""
+        wanted = self._rounds_begun + 1
+        self._ports.on_news()
+        while self._rounds_done < wanted:
+            await pause(ROUND_LOOK_SECONDS)
+
     async def run_once(self, now_us: int) -> float:
         """Say that we are here, renew what is ours, take our part; several times a term."""
         rest_seconds = self._settings.term_seconds / ROUNDS_PER_TERM
@@ -143,6 +157,7 @@ class Ownership:
         give: list[ShardId] = []
         async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
+            self._rounds_begun = begun = self._rounds_begun + 1
             self._forget_what_was_before_a_promotion()
             await self._renew(connection, asked_us)
             servers = await self._beat(connection)
@@ -157,6 +172,7 @@ class Ownership:
             ours = {row.shard for row in look.rows if self._is_ours(row)}
             if self._dispatcher.terms().keys() != ours:
                 self._know((await self._shards.read(connection)).rows)
+            self._rounds_done = begun
         if give and self._giving is None:
             self._giving = asyncio.create_task(self._hand_over(set(give)), name="hand over")
             self._giving.add_done_callback(self._gave)

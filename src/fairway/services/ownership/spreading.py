@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.pulls import UnownedShards
 from fairway.core.ids import ShardId, Term
-from fairway.core.shard_spread import LiveServer, Spread, plan
+from fairway.core.shard_spread import LiveServer, Spread, is_awaited, plan
 from fairway.store.leadership import Server, ShardRow
 
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
@@ -51,6 +51,7 @@ class Spreading:
         self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
         self._give_after_us = 0
         self._shunned_until_us: dict[ShardId, int] = {}
+        self.is_awaited = False  # by others that own nothing yet
 
     def part(self, look: ClusterLook, now_us: int) -> Part:
         """What to do now, by the newest look."""
@@ -60,7 +61,9 @@ class Spreading:
         owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
         owned |= dict.fromkeys(look.held, self._name)
         moving, stuck = self._moving(look, free, now_us), self._stuck(look, now_us)
-        planned = plan(Spread(self._live(look.servers, stuck), owned, free, moving))
+        spread = Spread(self._live(look.servers, stuck), owned, free, moving)
+        self.is_awaited = is_awaited(spread, self._name)
+        planned = plan(spread)
         take = orphans | {shard for shard, name in planned.take.items() if name == self._name}
         if self._given & orphans:  # nobody wants them: do not try it over and over
             self._give_after_us = now_us + TRY_AGAIN_US
