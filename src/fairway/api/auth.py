@@ -58,10 +58,12 @@ async def principal_of(scope: Scope, platform: Platform, shown: str | None = Non
     text, directory = _key_in_header(scope) if shown is None else shown, platform.directory
     principal = directory.known(text)
     if principal is None:
-        principal = await directory.authenticate(text, caller_address(scope, platform))
-    if principal is None:
-        if platform.regions is not None and not platform.regions.knows_keys:
+        are_all_here = platform.regions is None or platform.regions.knows_keys
+        address = caller_address(scope, platform)
+        principal = await directory.authenticate(text, address, is_complete=are_all_here)
+        if principal is None and not are_all_here:
             raise Unavailable("This region does not know the directory's keys yet. Try again soon.")
+    if principal is None:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
     if connection is not None and not connection.is_known:

@@ -21,6 +21,7 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantFilter, TenantSettings, Tier
 from fairway.runtime.loops import Step
 from fairway.services.backpressure.key_guesses import Guesses, too_many
+from fairway.services.registry.absent_keys import AbsentKeys
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
 from fairway.services.registry.principal import KeyWish, Principal
 from fairway.services.registry.refusals import refuse_still, refuse_unknown_tier
@@ -41,7 +42,6 @@ USES_A_ROUND_MAX = 2_000  # keys whose use is written down at once
 FEW_USES = 50  # so many are written with the next look; more of them cost, and can wait
 USES_REST_SECONDS = 60.0
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
-ABSENT_KEYS_REMEMBERED = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 NOBODY = TenantId(-1)
 _PLAIN = TenantSettings()
@@ -81,7 +81,7 @@ class Directory:
         self.type_names = names.by_id
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
-        self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
+        self._absent_keys = AbsentKeys()
         # Ids of keys that opened something since it was written down, the longest ago first: of a
         # set the same ones would come first round after round, and the others never.
         self._used: dict[str, None] = {}
@@ -121,7 +121,7 @@ class Directory:
             self.learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)
         for key in keys:
-            self._absent_keys.pop(key.id, None)
+            self._absent_keys.discard(key.id)
         if still := {tenant.id for tenant in changed if tenant.is_still}:
             self._keys = {t: one for t, one in self._keys.items() if one.holder not in still}
         if revoked:
@@ -208,14 +208,18 @@ class Directory:
             self._used[principal.key_id] = None
         return principal
 
-    async def authenticate(self, text: str, address: str = "") -> Principal | None:
-        """Who holds this key. Guesses are counted by address, and slowed."""
+    async def authenticate(
+        self, text: str, address: str = "", *, is_complete: bool = True
+    ) -> Principal | None:
+        """Who holds this key; guesses are slowed. `is_complete`: no key is still to come here."""
         key = ApiKey.parse(text)
         if key is None:
             return None  # wrong shape or checksum: not worth a question to the store
         wait_seconds = self.guesses.wait_seconds(address) if self.guesses else 0.0
         principal = await self._found(text, key, may_ask=not wait_seconds)
-        if principal is None and self.guesses is not None:
+        if principal is None and not is_complete:
+            self._absent_keys.discard(key.id)
+        elif principal is None and self.guesses is not None:
             if wait_seconds:
                 raise too_many(wait_seconds)
             self.guesses.failed(address)
@@ -235,9 +239,7 @@ class Directory:
         if stored is None and may_ask and key.id not in self._absent_keys:
             stored = await self._read_key(key.id)
             if stored is None:  # should it ever be made, it is read ahead like any other
-                self._absent_keys[key.id] = None
-            if len(self._absent_keys) > ABSENT_KEYS_REMEMBERED:
-                del self._absent_keys[next(iter(self._absent_keys))]
+                self._absent_keys.add(key.id)
         principal = await self._principal(key, stored)
         if len(self._keys) >= KEYS_REMEMBERED:
             self._keys = {}
