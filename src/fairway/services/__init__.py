@@ -1,4 +1,4 @@
-"""The work: loops and use-cases, between decisions (`core/`) and statements (`store/`).
+"""Loops and use-cases, between decisions (`core/`) and statements (`store/`).
 
 Here: a package for each thing that a server does; `platform.py` joins them, with `engine.py`,
 `job_services.py` and `loop_services.py`.
