@@ -141,19 +141,6 @@ class Platform:
         self._join_insight()
         self.loops = self.wakeups.loops(self._steps(), clock)
 
-    def _join_outbound(self) -> None:
-        """What is sent to receivers of tenants' own choice."""
-        self.outbound = Outbound(
-            self.database,
-            self.dispatcher,
-            self.store_clock,
-            self.instruments,
-            self.settings,
-            self.wakeups,
-            OutboundPorts(self.events.settings.turn_on, self.audit_log),
-            self.tenant_shards,
-        )
-
     def _join_insight(self) -> None:
         """What people see of all this: one look for metrics and read model."""
         self.insight = Insight(
@@ -468,6 +455,19 @@ class Platform:
             self.clock,
             BillingPorts(self.holds, wake, self.audit_log, self.metrics, currency),
             tenant_shards=self.tenant_shards,
+        )
+
+    def _join_outbound(self) -> None:
+        """What is sent to receivers of tenants' own choice."""
+        self.outbound = Outbound(
+            self.database,
+            self.dispatcher,
+            self.store_clock,
+            self.instruments,
+            self.settings,
+            self.wakeups,
+            OutboundPorts(self.events.settings.turn_on, self.audit_log),
+            self.tenant_shards,
         )
 
     def _steps(self) -> dict[str, Step]:
