@@ -221,6 +221,16 @@ def at_database(dsn: str, name: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{name}?{parts.query}"
 
 
+@contextmanager
+def own_database(server: Server, name: str) -> Iterator[str]:
+    """A database for some tests alone, with the schema in it; for who is in no event loop."""
+    in_thread(make_database(server.dsn, name, template=server.template))
+    try:
+        yield at_database(server.dsn, name)
+    finally:
+        in_thread(drop_database(server.dsn, name))
+
+
 def in_thread(work: Coroutine[Any, Any, T], seconds: float = 100.0) -> T:
     """Run to the end in an event loop of its own, whatever this thread's loop is doing.
 

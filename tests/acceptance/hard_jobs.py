@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from tests.acceptance.jobs import Signature, new_run, sign
+from tests.acceptance.jobs import Signature, new_run, sign, signed_nap
 
 from fairway import CTX, App, Ctx, HandBack, Limits
 
@@ -19,13 +19,7 @@ app = App("hard")
 
 MB = 1 << 20
 
-
-@app.job(name="nap", pool="short")
-async def nap(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
-    run = new_run()
-    sign("begin", run, ctx)
-    await asyncio.sleep(seconds)
-    return sign("end", run, ctx)
+nap = app.job(name="nap", pool="short")(signed_nap)
 
 
 # -- over a limit --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tests.acceptance.jobs import Signature, new_run, sign
+from tests.acceptance.jobs import signed_nap
 
 from fairway import CTX, App, Ctx, DependencyFailed, Snooze
 
@@ -13,13 +13,7 @@ app = App("loud")
 
 MB = 1 << 20
 
-
-@app.job(name="nap", pool="short")
-async def nap(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
-    run = new_run()
-    sign("begin", run, ctx)
-    await asyncio.sleep(seconds)
-    return sign("end", run, ctx)
+nap = app.job(name="nap", pool="short")(signed_nap)
 
 
 @app.job(name="large", pool="medium")

@@ -6,19 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.api.worker import HandWorker
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 
 @pytest.fixture(scope="session")
 def house(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    name = "api_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     storage = f"file://{tmp_path_factory.mktemp('objects')}"
-    with open_house(at_database(postgres_server.dsn, name), storage_url=storage) as house:
+    with own_house(postgres_server, "api_tests", storage_url=storage) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx2
 import uvloop
+from tests.postgres import Server, own_database
 
 from fairway.cli.processes.listening import Listeners
 from fairway.cli.processes.serve import serve
@@ -150,6 +151,13 @@ def open_house(dsn: str, **settings: Any) -> Iterator[House]:
         yield house
     finally:
         house.close()
+
+
+@contextmanager
+def own_house(server: Server, name: str, **settings: Any) -> Iterator[House]:
+    """A server with a database of this name that nobody else uses."""
+    with own_database(server, name) as dsn, open_house(dsn, **settings) as house:
+        yield house
 
 
 def problem(reply: httpx2.Response, status: int, code: str, pointer: str | None = None) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import NO_TLS, House, open_house, problem
+from tests.api.house import NO_TLS, House, own_house, problem
 from tests.api.worker import HandWorker
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.core.ids import TenantId
 from fairway.services.backpressure.body_memory import SMALL_BYTES
@@ -30,16 +30,14 @@ PATIENCE_SECONDS = 20.0  # for a busy machine
 @pytest.fixture(scope="module")
 def narrow(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server with little room for bodies."""
-    name = "body_room_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(
-        at_database(postgres_server.dsn, name),
+    with own_house(
+        postgres_server,
+        "body_room_tests",
         storage_url=f"file://{tmp_path_factory.mktemp('objects')}",
         body_room_bytes_max=ROOM,
         unread_bytes_max=UNREAD,
     ) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture(autouse=True)

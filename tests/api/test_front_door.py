@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.house import House, open_house
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.api.house import House, open_house, own_house
+from tests.postgres import (
+    Server,
+    at_database,
+    drop_database,
+    in_thread,
+    make_database,
+)
 
 from fairway.api.docs import pages
 from fairway.api.http import asgi
@@ -298,10 +304,10 @@ def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.M
 def test_an_address_with_too_many_connections_is_named_in_the_log(
     postgres_server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    name = "crowded_address"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    dsn = at_database(postgres_server.dsn, name)
-    with open_house(dsn, connections_per_address=20) as house, ExitStack() as crowd:
+    with (
+        own_house(postgres_server, "crowded_address", connections_per_address=20) as house,
+        ExitStack() as crowd,
+    ):
         for _ in range(40):
             crowd.enter_context(line(house))
         ends_at, found = time.monotonic() + PATIENCE_SECONDS, ""
@@ -309,7 +315,6 @@ def test_an_address_with_too_many_connections_is_named_in_the_log(
             time.sleep(0.02)
             found += "".join(capfd.readouterr())
     found += "".join(capfd.readouterr())
-    in_thread(drop_database(postgres_server.dsn, name))
     (told,) = [one for one in found.splitlines() if "FAIRWAY_CONNECTIONS_PER_ADDRESS" in one]
     assert "127.0.0.1" in told
     assert "20" in told

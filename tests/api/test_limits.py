@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import House, open_house, problem
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.api.house import House, open_house, own_house, problem
+from tests.postgres import Server
 
 POLICY = re.compile(r'^"jobs";q=(\d+);w=(\d+)$')
 STATE = re.compile(r'^"jobs";r=(\d+);t=(\d+)$')
@@ -154,12 +154,8 @@ async def test_limits_say_what_else_is_bounded(tenant: httpx2.AsyncClient) -> No
 @pytest.fixture
 def small_house(postgres_server: Server) -> Iterator[House]:
     """A server that lets twenty jobs wait for the disk."""
-    name = "small_house"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    dsn = at_database(postgres_server.dsn, name)
-    with open_house(dsn, submit_waiting_max=20) as house:
+    with own_house(postgres_server, "small_house", submit_waiting_max=20) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 async def test_overload_sheds_before_memory_grows(small_house: House) -> None:

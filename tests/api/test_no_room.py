@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 from msgspec import Raw
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.api.test_body_room import MB, PART, ROOM, full, half_sent
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.core.errors import LimitReached
 from fairway.sdk.client.backend import Submission
@@ -26,13 +26,11 @@ PATIENCE_SECONDS = 40.0  # for a busy machine
 
 @pytest.fixture(scope="module")
 def narrow(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    name = "no_room_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     storage = f"file://{tmp_path_factory.mktemp('objects')}"
-    dsn = at_database(postgres_server.dsn, name)
-    with open_house(dsn, storage_url=storage, body_room_bytes_max=ROOM) as house:
+    with own_house(
+        postgres_server, "no_room_tests", storage_url=storage, body_room_bytes_max=ROOM
+    ) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 def refused(house: House, kind: str, reason: str) -> float:

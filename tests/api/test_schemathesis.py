@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.api.test_tenancy_matrix import declared
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 from tests.properties import FACTOR
 
 from fairway.api.endpoint import Endpoint
@@ -41,11 +41,8 @@ SHARED = {"tenant", "operator"}
 @pytest.fixture(scope="module")
 def asked(postgres_server: Server) -> Iterator[House]:
     """A server of its own: what an operator's key does here would be in the way of other tests."""
-    name = "schemathesis"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    with own_house(postgres_server, "schemathesis") as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture(scope="module")

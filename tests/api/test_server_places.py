@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import httpx2
 import pytest
-from tests.api.house import House, open_house, problem
+from tests.api.house import House, own_house, problem
 from tests.api.jobs.test_uploads import put
 from tests.api.test_body_room import MB, deaf, job, until
 from tests.api.test_uploads import begin_put, flying, new_url
 from tests.api.worker import HandWorker
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.services.backpressure.waiting_slots import DOWNLOADS_MAX, DOWNLOADS_TENANT_MAX
 from fairway.services.object_storage.uploads import FLYING_MAX
@@ -23,12 +23,9 @@ LARGE = 7 * MB  # more than the sockets in between take
 
 @pytest.fixture(scope="module")
 def house(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    name = "server_places_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     storage = f"file://{tmp_path_factory.mktemp('objects')}"
-    with open_house(at_database(postgres_server.dsn, name), storage_url=storage) as house:
+    with own_house(postgres_server, "server_places_tests", storage_url=storage) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 from structlog.testing import capture_logs
-from tests.api.house import House, open_house, problem
+from tests.api.house import House, own_house, problem
 from tests.api.worker import HandWorker
-from tests.postgres import Server, at_database, connected, drop_database, in_thread, make_database
+from tests.postgres import Server, connected
 
 from fairway.services.registry import type_names
 from fairway.worker.keeper import Keeper
@@ -30,11 +30,8 @@ Door = Callable[[int], Coroutine[Any, Any, httpx2.Response]]
 @pytest.fixture(scope="module")
 def house(postgres_server: Server) -> Iterator[House]:
     """A server of our own: the names of this one are for us to fill."""
-    name = "shared_names_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    with own_house(postgres_server, "shared_names_tests") as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 class Party:

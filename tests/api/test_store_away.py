@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from tests.api.cable import Cable, cable_to
 from tests.api.house import House, open_house, problem
-from tests.postgres import Server, at_database, connected, drop_database, in_thread, make_database
+from tests.postgres import Server, at_database, connected, own_database
 
 from fairway.services import readiness
 from fairway.services.readiness import KEPT_US
@@ -26,11 +26,8 @@ IN_TIME_SECONDS = 6.0  # three, and as many again for a machine that has other w
 @pytest.fixture(scope="module")
 def line(postgres_server: Server) -> Iterator[Cable]:
     """A way to a database that only these tests use."""
-    name = "api_store_away"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with cable_to(at_database(postgres_server.dsn, name)) as cable:
+    with own_database(postgres_server, "api_store_away") as dsn, cable_to(dsn) as cable:
         yield cable
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.api.enemy_tenant import DEEDS, EnemyTenant
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.api.quiet_tenant import QuietTenant
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 EXAMPLES = int(os.environ.get("FAIRWAY_TWO_TENANTS_EXAMPLES", "10"))
 STEPS = len(QuietTenant.STEPS)
@@ -36,12 +36,9 @@ NOTHING: Plan = [[] for _ in range(STEPS)]
 @pytest.fixture(scope="module")
 def street(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server for these two alone: what all tenants share is the same for each of them, too."""
-    name = "two_tenants"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     storage = f"file://{tmp_path_factory.mktemp('two')}"
-    with open_house(at_database(postgres_server.dsn, name), storage_url=storage) as house:
+    with own_house(postgres_server, "two_tenants", storage_url=storage) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 class View(dict[str, Any]):

@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 from msgspec import Raw
-from tests.api.house import House, open_house, problem
+from tests.api.house import House, own_house, problem
 from tests.api.jobs.test_uploads import BIG, put
 from tests.api.payloads.test_body_cost import nobody_held_up
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.api.payloads import text_checks
 from fairway.core.object_storage import upload_quota
@@ -33,14 +33,11 @@ MB = 1 << 20
 @pytest.fixture(scope="module")
 def strict(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server that allows a tenant little."""
-    name = "upload_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     limits = {"upload_bytes_max": 4 * MB, "uploads_in_flight": 2, "unclaimed_bytes_max": 5 * MB,
               "uploaded_bytes_max": 7 * MB}  # fmt: skip
     storage = f"file://{tmp_path_factory.mktemp('uploads')}"
-    with open_house(at_database(postgres_server.dsn, name), storage_url=storage, **limits) as house:
+    with own_house(postgres_server, "upload_tests", storage_url=storage, **limits) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 def begin_put(house: House, url: str, head: bytes, body: bytes = b"") -> socket.socket:

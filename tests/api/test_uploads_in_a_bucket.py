@@ -9,8 +9,8 @@ import boto3
 import httpx2
 import pytest
 from moto.server import ThreadedMotoServer
-from tests.api.house import NO_TLS, House, open_house, problem
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.api.house import NO_TLS, House, own_house, problem
+from tests.postgres import Server
 
 from fairway.services.object_storage.uploads import BUCKET_ADDRESS_SECONDS
 
@@ -27,17 +27,14 @@ def house(postgres_server: Server) -> Iterator[House]:
         "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test",
         aws_secret_access_key="test",
     ).create_bucket(Bucket=BUCKET)  # fmt: skip
-    name = "bucket_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
         patch.setenv("AWS_REGION", "us-east-1")
-        database = at_database(postgres_server.dsn, name)
-        with open_house(database, storage_url=f"s3://{BUCKET}/fairway") as house:
+        storage = f"s3://{BUCKET}/fairway"
+        with own_house(postgres_server, "bucket_tests", storage_url=storage) as house:
             yield house
-    in_thread(drop_database(postgres_server.dsn, name))
     server.stop()
 
 

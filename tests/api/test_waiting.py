@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 
 import httpx2
 import pytest
-from tests.api.house import House, open_house, problem
+from tests.api.house import House, own_house, problem
 from tests.api.test_auth import questions  # noqa: F401  # a fixture
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.ids import TenantId
@@ -24,17 +24,15 @@ JOB = {"type": "nobody.runs.this"}
 @pytest.fixture(scope="module")
 def strict(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server with few places for what waits."""
-    name = "waiting_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(
-        at_database(postgres_server.dsn, name),
+    with own_house(
+        postgres_server,
+        "waiting_tests",
         storage_url=f"file://{tmp_path_factory.mktemp('objects')}",
         streams_per_tenant=3,
         streams_max=4,
         waits_per_tenant=2,
     ) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 async def test_event_streams_are_counted_by_tenant_and_in_all(strict: House) -> None:

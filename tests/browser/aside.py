@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import httpx2
+from playwright.sync_api import Page
 from tests.api.house import House
 from tests.api.worker import HandWorker
 
@@ -111,3 +112,9 @@ def hand_worker(house: House, aside: Aside, kind: str | None = None) -> Iterator
     yield Hand(aside, worker)
     aside.do(worker.leave())
     aside.do(client.aclose())
+
+
+def sign_in(page: Page, key: str) -> None:
+    """Without the form: the pages are what is looked at."""
+    reply = page.context.request.post("/session", data={"key": key})
+    assert reply.status == 200, reply.text()

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.api.house import House, open_house
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.api.house import House, own_house
+from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
+from tests.postgres import Server
 
 from fairway.api.dashboard.static_files import is_built
 
@@ -22,11 +23,8 @@ PATIENCE_MS = 30_000
 
 @pytest.fixture(scope="session")
 def house(postgres_server: Server) -> Iterator[House]:
-    name = "browser_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    with own_house(postgres_server, "browser_tests") as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +57,26 @@ def page(browser: Browser, house: House) -> Iterator[Page]:
         page.on("console", lambda line: wrong.append(line.text) if _is_refusal(line.text) else None)
         yield page
         assert wrong == []
+
+
+@pytest.fixture
+def aside() -> Iterator[Aside]:
+    aside = Aside()
+    yield aside
+    aside.close()
+
+
+@pytest.fixture
+def tenant(house: House, aside: Aside) -> Iterator[Caller]:
+    _, key = house.new_tenant()
+    with caller_of(house, aside, key) as caller:
+        yield caller
+
+
+@pytest.fixture
+def worker(house: House, aside: Aside) -> Iterator[Hand]:
+    with hand_worker(house, aside) as worker:
+        yield worker
 
 
 def _is_refusal(text: str) -> bool:

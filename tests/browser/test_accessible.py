@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.api.house import House
 from tests.browser.accessibility import faults, settled
-from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
+from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker, sign_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a page after the other, each with axe
 
@@ -71,11 +71,6 @@ def _furnished(tenant: Caller, worker: Hand) -> dict[str, str]:
     return {"good": lease["job"], "dead": dead, "waits": waits, "hook": webhook, "flow": flow}
 
 
-def _sign_in(page: Page, key: str) -> None:
-    reply = page.context.request.post("/session", data={"key": key})
-    assert reply.status == 200, reply.text()
-
-
 def _found(page: Page, path: str) -> list[str]:
     page.goto(f"/ui/{path}")
     settled(page)
@@ -93,7 +88,7 @@ def test_operators_pages_are_accessible(
     page: Page, house: House, names: dict[str, str], theme: str
 ) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two
-    _sign_in(page, house.operator_key)
+    sign_in(page, house.operator_key)
     wrong = [line for path in PLATFORM for line in _found(page, path.format(**names))]
     wrong += _found(page, f"jobs?tenant={names['tenant']}")
     for path, button in DIALOGS.items():
@@ -108,14 +103,14 @@ def test_operators_pages_are_accessible(
 @pytest.mark.parametrize("theme", THEMES)
 def test_tenants_pages_are_accessible(page: Page, names: dict[str, str], theme: str) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two
-    _sign_in(page, names["key"])
+    sign_in(page, names["key"])
     assert [line for path in ("", *OWN) for line in _found(page, path.format(**names))] == []
 
 
 def test_a_phones_width_is_accessible(page: Page, house: House, names: dict[str, str]) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(reduced_motion="reduce")
-    _sign_in(page, house.operator_key)
+    sign_in(page, house.operator_key)
     own = ("jobs/{good}", "flows/{flow}", "events", "usage")
     paths = (
         "",

@@ -6,14 +6,13 @@ What people write into jobs is text on every page, whatever it looks like.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.api.house import House
-from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
+from tests.browser.aside import Aside, Caller, Hand, caller_of, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -26,35 +25,10 @@ expect.set_options(timeout=30_000)  # a busy machine stands still for seconds
 
 
 @pytest.fixture
-def aside() -> Iterator[Aside]:
-    aside = Aside()
-    yield aside
-    aside.close()
-
-
-@pytest.fixture
-def tenant(house: House, aside: Aside) -> Iterator[Caller]:
-    _, key = house.new_tenant()
-    with caller_of(house, aside, key) as caller:
-        yield caller
-
-
-@pytest.fixture
-def worker(house: House, aside: Aside) -> Iterator[Hand]:
-    with hand_worker(house, aside) as worker:
-        yield worker
-
-
-@pytest.fixture
 def seen(page: Page, tenant: Caller) -> Page:
     """A browser that is signed in with the tenant's key."""
     sign_in(page, tenant.key)
     return page
-
-
-def sign_in(page: Page, key: str) -> None:
-    reply = page.context.request.post("/session", data={"key": key})
-    assert reply.status == 200, reply.text()
 
 
 def test_a_job_is_watched_explained_and_cancelled(seen: Page, tenant: Caller, worker: Hand) -> None:

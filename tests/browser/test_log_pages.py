@@ -4,12 +4,11 @@ the runs of schedules, and what it costs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.api.house import House
-from tests.browser.aside import Aside, Caller, Hand, caller_of, hand_worker
+from tests.browser.aside import Caller, Hand, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -19,30 +18,9 @@ expect.set_options(timeout=30_000)  # a busy machine stands still for seconds
 
 
 @pytest.fixture
-def aside() -> Iterator[Aside]:
-    aside = Aside()
-    yield aside
-    aside.close()
-
-
-@pytest.fixture
-def tenant(house: House, aside: Aside) -> Iterator[Caller]:
-    _, key = house.new_tenant()
-    with caller_of(house, aside, key) as caller:
-        yield caller
-
-
-@pytest.fixture
-def worker(house: House, aside: Aside) -> Iterator[Hand]:
-    with hand_worker(house, aside) as worker:
-        yield worker
-
-
-@pytest.fixture
 def seen(page: Page, tenant: Caller) -> Page:
     """A browser that is signed in with the tenant's key."""
-    reply = page.context.request.post("/session", data={"key": tenant.key})
-    assert reply.status == 200, reply.text()
+    sign_in(page, tenant.key)
     return page
 
 

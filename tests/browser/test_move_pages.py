@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.browser.test_platform_pages import client_of
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 from fairway.core.ownership import tenant_move
 
@@ -23,11 +23,8 @@ expect.set_options(timeout=30_000)
 @pytest.fixture
 def house(postgres_server: Server) -> Iterator[House]:
     """Of its own: with shards to move to."""
-    name = "browser_moves"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name), shard_count=4) as house:
+    with own_house(postgres_server, "browser_moves", shard_count=4) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 def test_a_move_is_told_where_people_look(

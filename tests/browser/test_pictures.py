@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
-from tests.api.house import House, open_house
+from tests.api.house import House, own_house
 from tests.browser.accessibility import settled
-from tests.browser.aside import Aside
+from tests.browser.aside import Aside, sign_in
 from tests.browser.picture_scene import furnished
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 pytestmark = pytest.mark.slow
 
@@ -43,11 +43,8 @@ expect.set_options(timeout=30_000)
 @pytest.fixture(scope="module")
 def house(postgres_server: Server) -> Iterator[House]:
     """A platform of its own: nobody else's tenants are in the picture."""
-    name = "picture_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    with own_house(postgres_server, "picture_tests") as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture
@@ -75,8 +72,7 @@ def test_pictures_are_taken(
 ) -> None:
     folder = Path(os.environ.get("FAIRWAY_PICTURES", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
-    reply = page.context.request.post("/session", data={"key": house.operator_key})
-    assert reply.status == 200, reply.text()
+    sign_in(page, house.operator_key)
     for name, (path, (width, height), theme) in PICTURES.items():
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of two

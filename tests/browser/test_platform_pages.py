@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 from tests.api.house import NO_TLS, House
-from tests.browser.aside import Aside, hand_worker
+from tests.browser.aside import Aside, hand_worker, sign_in
 
 pytestmark = pytest.mark.slow
 
@@ -39,8 +39,7 @@ def operator(house: House) -> Iterator[httpx2.Client]:
 @pytest.fixture
 def seen(page: Page, house: House) -> Page:
     """A browser that is signed in with the operator's key."""
-    reply = page.context.request.post("/session", data={"key": house.operator_key})
-    assert reply.status == 200, reply.text()
+    sign_in(page, house.operator_key)
     return page
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.api.house import NO_TLS, House, open_house
+from tests.api.house import NO_TLS, House, open_house, own_house
 from tests.cli.program import Ended, Run, fairway
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.postgres import Server
 
 
 @pytest.fixture
@@ -20,11 +20,8 @@ def server_url(database_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def house(postgres_server: Server) -> Iterator[House]:
-    name = "cli_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    with own_house(postgres_server, "cli_tests") as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_no_path_of_one_machine(page: Path) -> None:
     assert not re.search(r"(?<![\w.~])/(work|root)/\w", page.read_text("utf-8"))
 
 
-def test_the_page_shows_the_drawers_that_there_are() -> None:
+def test_the_page_shows_the_packages_that_there_are() -> None:
     """Each with what its own docstring says first."""
     page = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
     shown = re.findall(r"^\| `(\w+)` \| `(\w+)/` \| (.+) \|$", page, re.MULTILINE)
@@ -86,10 +86,10 @@ def test_the_page_shows_the_drawers_that_there_are() -> None:
     assert sorted(shown) == sorted(there)
 
 
-def test_contributors_are_told_what_each_drawer_is_for() -> None:
+def test_contributors_are_told_what_each_package_is_for() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    drawers = {str(PurePath(name).parent) for name in trees() if name.endswith("/__init__.py")}
-    assert {name for name in drawers if name.count("/") == 1 and f"`{name}`" not in page} == set()
+    packages = {str(PurePath(name).parent) for name in trees() if name.endswith("/__init__.py")}
+    assert {name for name in packages if name.count("/") == 1 and f"`{name}`" not in page} == set()
 
 
 def test_files_that_the_sources_name_exist() -> None:

@@ -23,7 +23,7 @@ PARTS = {
 }  # fmt: skip
 #: The registry's table, which it was given like others.
 NOT_ITS_OWN = {"pools"}
-#: Who may change a session or a lease: the parts, and the drawer where both live.
+#: Who may change a session or a lease: the parts, and the package where both live.
 MEMORY = "services/sessions/"
 CHANGING = {
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert",

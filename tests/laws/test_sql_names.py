@@ -33,7 +33,7 @@ def names_written(file_name: str) -> list[str]:
 
 
 def module_of(file_name: str) -> str:
-    """Whose statements these are: of the same name, in whichever drawer of the store."""
+    """Whose statements these are: of the same name, in whichever package of the store."""
     end = f"/{file_name.removesuffix('.sql')}.py"
     (module,) = (name for name in trees() if name.startswith("store/") and name.endswith(end))
     return module

@@ -18,10 +18,10 @@ from tests.laws.source import trees, walk
 ASIDE = ("lab/", "bench/", "rig/", "simulate/")
 ANY = frozenset({"*"})
 
-#: Whose fields may be written from outside their class: file or drawer → the names they go by.
+#: Whose fields may be written from outside their class: file or package → the names they go by.
 #: Only what is data; a new name here needs a reason why the object has no verb for it.
 DATA = {
-    # nodes of an algorithm, which its own drawer links and counts
+    # nodes of an algorithm, which its own package links and counts
     "core/backlog/": ANY,
     "core/fair_share/": ANY,
     # the dispatcher's working memory, which only the owner and its parts change (test_one_owner.py)

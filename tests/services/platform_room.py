@@ -31,7 +31,8 @@ from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.sessions.calls import Call
-from fairway.services.sessions.sessions import Hello, Holding, Lease, News
+from fairway.services.sessions.hello import Hello
+from fairway.services.sessions.sessions import Holding, Lease, News
 from fairway.services.submit.submission_group import Accepted, NewJob
 from fairway.store.connections.database import Database
 

@@ -22,7 +22,6 @@ from fairway.bench.output import Aim, part
 from fairway.bench.sharing import Shares
 from fairway.rig import foreign_load
 from fairway.rig.foreign_load import Spent
-from fairway.rig.verdict import judge
 
 SCALE_MIN = 0.5
 ONLY_A_LOOK = f"with --scale below {SCALE_MIN:g} it was only a look"
@@ -37,14 +36,9 @@ def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
         from fairway.bench.fairness_plots import draw
 
         draw(shares, figures, plots)
-    if json_output:
-        output.show(figures, json_output=True)
-    else:
-        output.show_table("Fair share, all parts on this machine's cores", figures, AIMS)
     doubts = [*foreign_load.doubts(load), *([ONLY_A_LOOK] if scale < SCALE_MIN else [])]
-    verdict = judge((aim.holds(figures[name]) for name, aim in AIMS.items()), doubts)
-    output.show_verdict(verdict, doubts)
-    return verdict.value
+    title = "Fair share, all parts on this machine's cores"
+    return output.show_judged(title, figures, AIMS, doubts, json_output=json_output)
 
 
 async def measure(scale: float) -> tuple[dict[str, float], list[Shares], list[Spent | None]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from fairway.rig.verdict import Verdict
+from fairway.rig.verdict import Verdict, judge
 from fairway.runtime.telemetry import configure_logging
 from fairway.runtime.told_to_end import run
 
@@ -52,6 +52,24 @@ def show(figures: Mapping[str, float], *, json_output: bool) -> None:
         print(json.dumps(known))  # noqa: T201  # data goes to stdout
     else:
         Console().print(known)
+
+
+def show_judged(
+    title: str,
+    figures: Mapping[str, float],
+    aims: Mapping[str, Aim],
+    doubts: Sequence[str],
+    *,
+    json_output: bool,
+) -> int:
+    """The figures, and whether they reach their aims, unless that is in doubt; the exit status."""
+    if json_output:
+        show(figures, json_output=True)
+    else:
+        show_table(title, figures, aims)
+    verdict = judge((aim.holds(figures[name]) for name, aim in aims.items()), doubts)
+    show_verdict(verdict, doubts)
+    return verdict.value
 
 
 def show_table(title: str, figures: Mapping[str, float], aims: Mapping[str, Aim]) -> None:

@@ -1,6 +1,6 @@
 """Things that are tried again and again: pauses between tries, and which failures are told.
 
-Pauses grow exponentially, up to a longest one. No clock, no chance.
+Pauses grow exponentially, up to a longest one. No clock, no randomness.
 Retries of jobs have pauses of their own, in rows that an operator can read (`core/failure/retry`).
 """
 

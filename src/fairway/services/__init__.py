@@ -1,5 +1,6 @@
-"""The work: loops and use-cases that join the law and the memory.
+"""Loops and use-cases, between decisions (`core/`) and statements (`store/`).
 
-Here: one drawer for each thing that a server does; `engine.py` and `platform.py` join them.
+Here: a package for each thing that a server does; `platform.py` joins them, with `engine.py`,
+`job_services.py` and `loop_services.py`.
 Not here: HTTP and its messages (`api/`), SQL (`store/`), decisions that need no I/O (`core/`).
 """

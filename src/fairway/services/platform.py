@@ -15,7 +15,6 @@ from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.ids import ShardId
 from fairway.core.pools import PoolTable
 from fairway.core.redaction import Redaction
-from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.instruments import of_server, steps_of
 from fairway.runtime.loops import Step, Wakeups
@@ -29,39 +28,23 @@ from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
 from fairway.services.billing.billing import Billing, BillingPorts
-from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
-from fairway.services.dispatch.pulls import Pulls
-from fairway.services.dispatch.refiller import Refiller
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
 from fairway.services.events.events import EventPorts, Events
 from fairway.services.insight.alarms import AlarmPorts, Alarms
 from fairway.services.insight.insight import Insight
 from fairway.services.insight.run_tally import RunTally
+from fairway.services.job_services import JobServices
 from fairway.services.jobs.bulk_actions import BulkActions
-from fairway.services.jobs.bulk_runner import BulkRunner
-from fairway.services.jobs.control import Control
-from fairway.services.jobs.dead_letters import DeadLetters
-from fairway.services.jobs.explainer import Explainer
-from fairway.services.jobs.families import Families
 from fairway.services.jobs.far_runs import AskRuns, FarRuns
-from fairway.services.jobs.flow_cascades import FlowCascades
-from fairway.services.jobs.flows import Flows
-from fairway.services.jobs.job_logs import JobLogs
-from fairway.services.jobs.lookup import JobLookup
-from fairway.services.jobs.many_waits import ManyWaits
-from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
+from fairway.services.loop_services import LoopServices
 from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
-from fairway.services.maintenance.deleted_tenants import DeletedTenants
 from fairway.services.maintenance.gauges import Gauges
-from fairway.services.maintenance.pruner import Pruner
 from fairway.services.maintenance.reclassifier import Reclassifier
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.maintenance.slow_statements import SlowStatements
-from fairway.services.maintenance.tenant_mover import TenantMover
 from fairway.services.object_storage.large_data import LargeData
-from fairway.services.object_storage.object_janitor import Janitor
 from fairway.services.ownership.ownership import Ownership, OwnershipPorts
 from fairway.services.readiness import Readiness
 from fairway.services.regions.regions import RegionPorts, joined_regions
@@ -70,17 +53,16 @@ from fairway.services.registry.job_types import Registry
 from fairway.services.registry.sign_ins import SignIns
 from fairway.services.registry.tenant_states import TenantStates
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.services.registry.type_name_expiry import TypeNameExpiry
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.registry.visits import Visits
 from fairway.services.restraints.pauses import Pauses
 from fairway.services.restraints.restraints import RestraintLoop
 from fairway.services.restraints.tenant_restraints import TenantRestraints
-from fairway.services.scheduling.expirer import Expirer, LatenessCheck
-from fairway.services.scheduling.promoter import Promoter
+from fairway.services.scheduling.expirer import LatenessCheck
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
 from fairway.services.scheduling.ticker import Ticker, TickerPorts
 from fairway.services.schema import make_partitions, opened
+from fairway.services.server_parts import ServerParts
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
@@ -92,11 +74,8 @@ from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.webhooks.outbound import SENDING, Outbound, OutboundPorts
 from fairway.services.workers.exchange import Exchange, Intake
-from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
-from fairway.services.workers.run_logs import RunLogs
 from fairway.services.workers.suspensions import Suspensions
-from fairway.services.workers.time_limits import TimeLimitWatch
 from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
@@ -133,6 +112,16 @@ class Platform:
         self.store_watch = StoreWatch(database, self.wakeups.wake_all)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
+        self._parts = ServerParts(
+            database,
+            settings,
+            clock,
+            self.store_clock,
+            self.instruments,
+            self.wakeups,
+            self.watchers,
+            self.tenant_shards,
+        )
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyWork(self.waiting)
         self.turns = HotTurns(database)
@@ -148,16 +137,7 @@ class Platform:
         self._join_answers(ask_runs)
         self._join_schedules()
         self._join_billing()
-        self.outbound = Outbound(
-            database,
-            self.dispatcher,
-            self.store_clock,
-            self.instruments,
-            settings,
-            self.wakeups,
-            OutboundPorts(self.events.settings.turn_on, self.audit_log),
-            self.tenant_shards,
-        )
+        self._join_outbound()
         self._join_insight()
         self.loops = self.wakeups.loops(self._steps(), clock)
 
@@ -373,52 +353,28 @@ class Platform:
 
     def _join_answers(self, ask_runs: AskRuns) -> None:
         """What people ask about jobs, and ask of them."""
-        far_runs = FarRuns(
-            self.store_clock, self.ownership.owner_url, partial(ask_runs, self.cluster.secret)
-        )
-        self.job_lookup = JobLookup(
-            self.database,
+        ask = partial(ask_runs, self.cluster.secret)
+        self._jobs = JobServices(
+            self._parts,
             self.dispatcher,
-            far_runs,
-            self.store_clock,
-            tenant_shards=self.tenant_shards,
-        )
-        self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
-        self.many_waits = ManyWaits(self.database, self.watchers, self.clock)
-        self.explainer = Explainer(
-            self.database,
-            self.dispatcher,
-            self.job_lookup,
+            self.turns,
+            FarRuns(self.store_clock, self.ownership.owner_url, ask),
             self.fair_share_loop,
             self.large_data.checkpoints,
-            self.store_clock,
             self.recorder.large_results.waiting.get,
         )
-        self.control = Control(
-            self.database,
-            self.turns,
-            self.dispatcher,
-            self.job_lookup,
-            self.watchers,
-            self.store_clock,
-            self.wakeups.of("promoter"),
-            self.wakeups.of("bulk actions"),
-        )
-        self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
+        self.job_lookup = self._jobs.lookup
+        self.job_waits = self._jobs.waits
+        self.many_waits = self._jobs.many_waits
+        self.explainer = self._jobs.explainer
+        self.control = self._jobs.control
+        self.families = self._jobs.families
+        self.log_watchers = self._jobs.log_watchers
+        self.job_logs = self._jobs.logs
+        self.run_logs = self._jobs.run_logs
+        self.dead_letters = self._jobs.dead_letters
+        self.flows = self._jobs.flows
         self.tenant_restraints = TenantRestraints(self.database, self.audit_log)
-        self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
-        self.job_logs = JobLogs(self.database, self.log_watchers, self.tenant_shards)
-        logged = self.database, self.log_watchers, self.instruments, self.tenant_shards
-        self.run_logs = RunLogs(*logged)
-        self.dead_letters = DeadLetters(
-            self.database,
-            self.dispatcher,
-            self.watchers,
-            self.store_clock,
-            tenant_shards=self.tenant_shards,
-        )
-        of_flows = self.database, self.job_lookup, self.control, self.dead_letters
-        self.flows = Flows(*of_flows, tenant_shards=self.tenant_shards)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         counted = self.tenant_shards, self.clock, self.dispatcher.open_shards
         self.readiness = Readiness(self.database, *counted)
@@ -501,21 +457,31 @@ class Platform:
             tenant_shards=self.tenant_shards,
         )
 
+    def _join_outbound(self) -> None:
+        """What is sent to receivers of tenants' own choice."""
+        self.outbound = Outbound(
+            self.database,
+            self.dispatcher,
+            self.store_clock,
+            self.instruments,
+            self.settings,
+            self.wakeups,
+            OutboundPorts(self.events.settings.turn_on, self.audit_log),
+            self.tenant_shards,
+        )
+
     def _steps(self) -> dict[str, Step]:
         """What the loops do, each in rounds of its own."""
-        dispatcher, database = self.dispatcher, self.database
-        caps = PromotionCaps(
-            jobs_per_second=self.settings.promote_per_second,
-            tenant_jobs_per_second=self.settings.promote_tenant_per_second,
+        alone = LoopServices(
+            self._parts,
+            self.dispatcher,
+            self.directory,
+            self._jobs,
+            self.ownership,
+            self.large_data,
+            self.lateness,
+            self.suspensions,
         )
-        bulk_runner = BulkRunner(
-            database, dispatcher, self.directory, self.dead_letters, self.control, self.watchers
-        )
-        overtime = TimeLimitWatch(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
-        pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
-        sweeper = BacklogReconciler(database, dispatcher, lambda: self.ownership.has_peers)
-        objects, days = self.large_data.objects, self.settings.retention_days
-        janitor = Janitor(database, dispatcher, objects, self.store_clock, days)
         return {
             "store watch": self.store_watch.run_once,
             "disk reserve": self.admission.disk_reserve.run_once,
@@ -527,26 +493,25 @@ class Platform:
             "suspensions": self.suspensions.run_once,
             "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
-            "refiller": Refiller(database, dispatcher).run_once,
-            "pulls": Pulls(database, dispatcher, self.store_clock, self.metrics).run_once,
-            "sweeper": sweeper.run_once,
+            "refiller": alone.refiller.run_once,
+            "pulls": alone.pulls.run_once,
+            "sweeper": alone.reconciler.run_once,
             "lease_writer": self.lease_writer.run_once,
-            "overtime": overtime.run_once,
-            "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
-            "promoter": Promoter(database, dispatcher, self.metrics, self.clock, caps).run_once,
+            "overtime": alone.time_limits.run_once,
+            "rescuer": alone.rescuer.run_once,
+            "promoter": alone.promoter.run_once,
             "events": self.events.sequencer.run_once,
             "event tails": self.events.tails.run_once,
-            "expirer": Expirer(database, dispatcher, self.watchers, self.lateness).run_once,
-            "flow cascades": FlowCascades(database, dispatcher, self.watchers).run_once,
-            "bulk actions": bulk_runner.run_once,
+            "expirer": alone.expirer.run_once,
+            "flow cascades": alone.flow_cascades.run_once,
+            "bulk actions": alone.bulk_runner.run_once,
             "ticker": self.ticker.run_once,
             "overlapping runs": self.ticker.cancel_runs,
-            "pruner": pruner.run_once,
-            "janitor": janitor.run_once,
-            **self._tenant_steps(),
-            "job types": TypeNameExpiry(
-                database, dispatcher, self.directory.names, self.metrics, self.tenant_shards
-            ).run_once,
+            "pruner": alone.pruner.run_once,
+            "janitor": alone.janitor.run_once,
+            "deleted tenants": alone.deleted_tenants.run_once,
+            "tenant moves": alone.tenant_mover.run_once,
+            "job types": alone.type_name_expiry.run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "waits": self.job_waits.run_once,
             **self.outbound.steps,
@@ -554,19 +519,6 @@ class Platform:
             **self._insight_steps,
             **(self.regions.steps(self.ownership.run_once) if self.regions else {}),
         }
-
-    def _tenant_steps(self) -> dict[str, Step]:
-        """What becomes of tenants that are deleted, or moved."""
-        database, dispatcher, ownership = self.database, self.dispatcher, self.ownership
-        mover = TenantMover(database, dispatcher, self.directory, self.clock, ownership)
-        deleted = DeletedTenants(
-            *(database, dispatcher, self.control, self.store_clock),
-            deleted=self.suspensions.deleted,
-            forget=self.suspensions.forget,
-            kept=self.tenant_states.kept,
-            tenant_shards=self.tenant_shards,
-        )
-        return {"deleted tenants": deleted.run_once, "tenant moves": mover.run_once}
 
     def _ended(self, ends: Sequence[End]) -> None:
         self.run_times.observe(ends)

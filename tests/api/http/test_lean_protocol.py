@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.api.house import House, open_house
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.api.house import House, own_house
+from tests.postgres import Server
 
 from fairway.api.http.lean_protocol import LeanProtocol
 from fairway.api.jobs import events as events_api
@@ -26,12 +26,10 @@ HEADERS = {b"content-type", b"location", b"ratelimit-policy", b"ratelimit", b"co
 @pytest.fixture(scope="module")
 def brief(postgres_server: Server) -> Iterator[House]:
     """A server that soon closes who is idle."""
-    name = "lean_protocol_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    dsn = at_database(postgres_server.dsn, name)
-    with open_house(dsn, head_seconds=0.5, idle_seconds=IDLE_SECONDS) as house:
+    with own_house(
+        postgres_server, "lean_protocol_tests", head_seconds=0.5, idle_seconds=IDLE_SECONDS
+    ) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 @contextmanager

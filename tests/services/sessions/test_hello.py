@@ -9,8 +9,7 @@ import pytest
 from fairway.core.ids import PoolId, TypeId
 from fairway.core.job_type import TypeFacts
 from fairway.runtime import loops
-from fairway.services.sessions.hello import read_greeting
-from fairway.services.sessions.sessions import Hello
+from fairway.services.sessions.hello import Hello, read_greeting
 
 
 def hello(*names: str, **asked: dict[str, int]) -> Hello:

@@ -11,21 +11,17 @@ from fairway.api import endpoint_parts as parts
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path
 from fairway.api.http.decoding import decoded, json_reply
+from fairway.api.webhooks import replies
 from fairway.api.webhooks.views import (
     changed,
-    cursor_of,
     delivery_view,
-    made_view,
-    place_before,
     terms_of,
     webhook_view,
 )
 from fairway.api.webhooks.webhooks import (
     DELIVERY_EXAMPLE,
     PAGE,
-    SECRET_EXAMPLE,
     VIEW_EXAMPLE,
-    state_of,
 )
 from fairway.core.audit import Actor
 from fairway.core.backpressure.connections import STAFF
@@ -41,7 +37,6 @@ from fairway.wire.webhooks import (
     WebhookList,
     WebhookMade,
     WebhookRequest,
-    WebhookSecret,
     WebhookView,
 )
 
@@ -64,7 +59,7 @@ _SENT = DELIVERY_EXAMPLE | {"kind": "alarm.raised"}
         201,
         "The new webhook, with its secret.",
         WebhookMade,
-        _VIEW | {"secret": SECRET_EXAMPLE},
+        _VIEW | {"secret": replies.SECRET_EXAMPLE},
         headers=(
             ReplyHeader("Location", "Where to ask about it.", f"/v1/alarms/webhooks/{_VIEW['id']}"),
         ),
@@ -80,9 +75,7 @@ async def add_alarm_webhook(request: Request, platform: Platform, actor: Actor) 
     wanted = await decoded(request, WebhookRequest)
     terms = terms_of(wanted, OF_ALARMS)
     made = await platform.outbound.webhooks.add(STAFF, terms, actor)
-    reply = json_reply(made_view(made, platform.store_clock.now()), 201)
-    reply.headers["location"] = f"/v1/alarms/webhooks/{made.key.id}"
-    return reply
+    return replies.made(platform, made, "/v1/alarms/webhooks")
 
 
 @Endpoint(
@@ -145,12 +138,7 @@ async def change_alarm_webhook(
     parameters=(ID,),
     body=RotateRequest,
     body_example={"overlap_seconds": 3600},
-    reply=Reply(
-        200,
-        "The new secret.",
-        WebhookSecret,
-        {"secret": SECRET_EXAMPLE, "old_secret_until": "2026-01-31T13:00:00Z"},
-    ),
+    reply=replies.ROTATED,
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def rotate_alarm_webhook(request: Request, platform: Platform, actor: Actor) -> Response:
@@ -159,10 +147,7 @@ async def rotate_alarm_webhook(request: Request, platform: Platform, actor: Acto
     For a day, unless told otherwise, every message has two signatures: of the new secret and of
     the one before.
     """
-    wanted = await decoded(request, RotateRequest, if_empty=b"{}")
-    webhooks, key = platform.outbound.webhooks, _key(platform, request)
-    secret, until = await webhooks.rotate(key, wanted.overlap_seconds, actor)
-    return json_reply(WebhookSecret(secret=secret, old_secret_until=until))
+    return await replies.rotated(request, platform, _key(platform, request), actor)
 
 
 @Endpoint(
@@ -195,15 +180,9 @@ async def list_alarm_deliveries(request: Request, platform: Platform) -> Respons
 
     Newest first: what was sent, what waits for another try, what was given up.
     """
-    asked, key = request.query_params, _key(platform, request)
-    filters.check_names(asked, PAGE)
-    limit, before = filters.limit(asked.get("limit")), place_before(asked.get("cursor"))
-    state = state_of(asked.get("state"))
-    found = await platform.outbound.webhooks.deliveries(key, before, state, limit + 1)
-    shown = found[:limit]
-    cursor = cursor_of(shown[-1]) if len(found) > limit else None
-    views = [delivery_view(one) for one in shown]
-    return json_reply(DeliveryList(deliveries=views, next_cursor=cursor))
+    key = _key(platform, request)
+    filters.check_names(request.query_params, PAGE)
+    return await replies.deliveries(request, platform, key)
 
 
 @Endpoint(

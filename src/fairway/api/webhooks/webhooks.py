@@ -15,12 +15,10 @@ from fairway.api.auth import caller_of, platform_of, tenant_of
 from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader, path, query
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.jobs.times import checked_ms
+from fairway.api.webhooks import replies
 from fairway.api.webhooks.views import (
     changed,
-    cursor_of,
     delivery_view,
-    made_view,
-    place_before,
     terms_of,
     webhook_view,
 )
@@ -41,7 +39,6 @@ from fairway.wire.webhooks import (
     WebhookList,
     WebhookMade,
     WebhookRequest,
-    WebhookSecret,
     WebhookView,
 )
 
@@ -73,7 +70,6 @@ VIEW_EXAMPLE: dict[str, Any] = _WANTED | {
     "created_at": "2026-01-31T12:00:00Z",
     "updated_at": "2026-01-31T12:00:00Z",
 }
-SECRET_EXAMPLE = "whsec_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlYzE="
 DELIVERY_EXAMPLE: dict[str, Any] = {
     "id": _DELIVERY_ID,
     "kind": "job.dead",
@@ -100,7 +96,7 @@ _SENT = Reply(202, "It is on its way.", DeliveryView, DELIVERY_EXAMPLE | {"state
         201,
         "The new webhook, with its secret.",
         WebhookMade,
-        VIEW_EXAMPLE | {"secret": SECRET_EXAMPLE},
+        VIEW_EXAMPLE | {"secret": replies.SECRET_EXAMPLE},
         headers=(_LOCATION,),
     ),
     problems=("TOO_MANY_WEBHOOKS", *parts.QUICK),
@@ -116,9 +112,7 @@ async def add_webhook(
     """
     wanted = await decoded(request, WebhookRequest)
     made = await _webhooks(platform).add(tenant.id, terms_of(wanted), actor)
-    reply = json_reply(made_view(made, platform.store_clock.now()), 201)
-    reply.headers["location"] = f"/v1/webhooks/{made.key.id}"
-    return reply
+    return replies.made(platform, made, "/v1/webhooks")
 
 
 @Endpoint(
@@ -180,12 +174,7 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
     parameters=(ID,),
     body=RotateRequest,
     body_example={"overlap_seconds": 3600},
-    reply=Reply(
-        200,
-        "The new secret.",
-        WebhookSecret,
-        {"secret": SECRET_EXAMPLE, "old_secret_until": "2026-01-31T13:00:00Z"},
-    ),
+    reply=replies.ROTATED,
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
@@ -195,9 +184,7 @@ async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
     the one before. So a receiver can change over whenever it likes.
     """
     platform, key = _place_of(request)
-    wanted = await decoded(request, RotateRequest, if_empty=b"{}")
-    secret, until = await _webhooks(platform).rotate(key, wanted.overlap_seconds, actor)
-    return json_reply(WebhookSecret(secret=secret, old_secret_until=until))
+    return await replies.rotated(request, platform, key, actor)
 
 
 @Endpoint(
@@ -236,21 +223,13 @@ async def list_webhook_deliveries(request: Request) -> Response:
     jobs are, the newest 10 000 of them.
     """
     platform, key = _place_of(request)
-    asked = request.query_params
     known = [parameter.name for parameter in PAGE]
-    for name in asked:
+    for name in request.query_params:
         if name not in known:
             raise InvalidRequest(
                 f"There is no parameter {name[:64]!r}; there are {', '.join(known)}.", field=name
             )
-    limit, before = filters.limit(asked.get("limit")), place_before(asked.get("cursor"))
-    found = await _webhooks(platform).deliveries(
-        key, before, state_of(asked.get("state")), limit + 1
-    )
-    shown = found[:limit]
-    cursor = cursor_of(shown[-1]) if len(found) > limit else None
-    views = [delivery_view(one) for one in shown]
-    return json_reply(DeliveryList(deliveries=views, next_cursor=cursor))
+    return await replies.deliveries(request, platform, key)
 
 
 @Endpoint(
@@ -325,14 +304,3 @@ def _place_of(request: Request) -> tuple[Platform, WebhookKey]:
 def _show(request: Request, webhook: Webhook) -> Response:
     now = platform_of(request).store_clock.now()
     return json_reply(webhook_view(webhook, now, caller_of(request)))
-
-
-def state_of(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text not in STATE_BY_LABEL:
-        raise InvalidRequest(
-            f"There is no state {text[:32]!r}; there are {', '.join(STATE_BY_LABEL)}.",
-            field="state",
-        )
-    return STATE_BY_LABEL[text]

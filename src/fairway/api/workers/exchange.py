@@ -44,13 +44,8 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
 from fairway.services.registry.principal import Principal
 from fairway.services.sessions.calls import Call, Report
-from fairway.services.sessions.sessions import (
-    Hello,
-    Holding,
-    Lease,
-    News,
-    shed_payloads,
-)
+from fairway.services.sessions.hello import Hello
+from fairway.services.sessions.sessions import Holding, Lease, News, shed_payloads
 from fairway.wire import bounds
 from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT

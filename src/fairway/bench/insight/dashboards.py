@@ -36,7 +36,6 @@ from fairway.rig import foreign_load
 from fairway.rig.load import closed_loop
 from fairway.rig.load_client import LoadClient, LoadConnection, request
 from fairway.rig.quantile import quantile
-from fairway.rig.verdict import judge
 from fairway.runtime.told_to_end import run as run_loop
 
 READY = "worker ready"  # what it loads is not measured
@@ -113,14 +112,9 @@ def run(options: DashboardOptions, *, json_output: bool) -> int:
     before = foreign_load.look()
     figures = output.measured(measure(options))
     load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
-    if json_output:
-        output.show(figures, json_output=True)
-    else:
-        output.show_table("Open dashboards, all parts on this machine's cores", figures, AIMS)
     doubts = [*foreign_load.doubts(load), *_too_small(options)]
-    verdict = judge((aim.holds(figures[name]) for name, aim in AIMS.items()), doubts)
-    output.show_verdict(verdict, doubts)
-    return verdict.value
+    title = "Open dashboards, all parts on this machine's cores"
+    return output.show_judged(title, figures, AIMS, doubts, json_output=json_output)
 
 
 def _too_small(options: DashboardOptions) -> list[str]:

@@ -26,7 +26,6 @@ from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.rig import foreign_load
 from fairway.rig.load_client import LoadClient
 from fairway.rig.program import free_port
-from fairway.rig.verdict import judge
 
 SECONDS_MIN, TURNS_MIN = 10.0, 3  # of a run that is judged
 READY = "worker ready"  # what it loads is not measured
@@ -45,15 +44,10 @@ def run(options: TelemetryOptions, *, json_output: bool) -> int:
     before = foreign_load.look()
     figures = output.measured(measure(options))
     load = foreign_load.foreign_load(foreign_load.passed(before, foreign_load.look()))
-    if json_output:
-        output.show(figures, json_output=True)
-    else:
-        output.show_table("OpenTelemetry, all parts on this machine's cores", figures, AIMS)
     is_short = options.seconds < SECONDS_MIN or options.turns < TURNS_MIN
     doubts = [*foreign_load.doubts(load), *(["so short it was only a look"] if is_short else [])]
-    verdict = judge((aim.holds(figures[name]) for name, aim in AIMS.items()), doubts)
-    output.show_verdict(verdict, doubts)
-    return verdict.value
+    title = "OpenTelemetry, all parts on this machine's cores"
+    return output.show_judged(title, figures, AIMS, doubts, json_output=json_output)
 
 
 async def measure(options: TelemetryOptions) -> dict[str, float]:

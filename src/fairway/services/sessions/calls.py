@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 from fairway.core.ids import Epoch, TenantId
 from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import Outcome
+from fairway.services.sessions.hello import Hello
 from fairway.services.sessions.offers import Offer
-from fairway.services.sessions.sessions import Hello, Holding
+from fairway.services.sessions.sessions import Holding
 
 
 class Report(Protocol):

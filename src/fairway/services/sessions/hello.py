@@ -1,4 +1,7 @@
-"""What a hello says of its job types, made ready in parts: a worker may name ten thousand."""
+"""A worker's hello, and its job types made ready in parts: it may name ten thousand.
+
+Changes no session: what a hello leads to is done by who hears it (`services/workers/exchange.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,19 @@ from typing import Any, NamedTuple
 from fairway.core.ids import TypeId
 from fairway.core.job_type import TypeFacts
 from fairway.runtime.loops import WorkInParts
-from fairway.services.sessions.sessions import Hello
+
+
+class Hello(NamedTuple):
+    """What a worker says of itself when it begins to speak with an owner."""
+
+    types: dict[str, TypeFacts]  # by name: what it says of each
+    slots: dict[str, int]  # pool name → slots in all
+    build: str = ""
+    limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
+    labels: tuple[str, ...] = ()
+    warm_keys: tuple[str, ...] = ()
+    #: Type → bounds of its `RetryPolicy` that it asks for.
+    retry_bounds: dict[str, dict[str, int]] = {}  # noqa: RUF012  (never changed)
 
 
 class Greeting(NamedTuple):

@@ -18,7 +18,6 @@ from fairway.core.failure.retry import Decision
 from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
-from fairway.core.job_type import TypeFacts
 from fairway.core.run.follow_ups import Children
 from fairway.core.run.outcome import FailureClass
 from fairway.store.leases import SessionRow
@@ -414,17 +413,6 @@ class End(Struct, frozen=True, gc=False):
     outcome_label: str = ""  # the outcome in a word
     failure: FailureClass | None = None
     children: Children | None = None  # what its success starts
-
-
-class Hello(NamedTuple):
-    types: dict[str, TypeFacts]  # by name: what it says of each
-    slots: dict[str, int]  # pool name → slots in all
-    build: str = ""
-    limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
-    labels: tuple[str, ...] = ()
-    warm_keys: tuple[str, ...] = ()
-    #: Type → bounds of its `RetryPolicy` that it asks for.
-    retry_bounds: dict[str, dict[str, int]] = {}  # noqa: RUF012  (never changed)
 
 
 class Holding(NamedTuple):

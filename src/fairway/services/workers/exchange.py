@@ -25,8 +25,8 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.type_names import Brought, Namer
 from fairway.services.sessions.calls import Call, Report
-from fairway.services.sessions.hello import read_greeting
-from fairway.services.sessions.sessions import End, Hello, Holding, Lease, News, Session
+from fairway.services.sessions.hello import Hello, read_greeting
+from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
 from fairway.services.transient_errors import told_if_away
 from fairway.services.workers.failure_reports import receive_failures
 from fairway.services.workers.lease_reconciler import LeaseReconciler

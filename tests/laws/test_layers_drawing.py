@@ -1,4 +1,4 @@
-"""The drawing of the house (`docs/images/house.svg`) shows what the imports say.
+"""The drawing of the layers (`docs/images/layers.svg`) shows what the imports say.
 
 Imports for type checkers count, too: a reader has to follow them.
 """
@@ -12,14 +12,14 @@ from pathlib import PurePath
 
 from tests.laws.source import ROOT, trees, walk
 
-DRAWING = ROOT / "docs/images/house.svg"
+DRAWING = ROOT / "docs/images/layers.svg"
 Arrow = tuple[str, str]
 
 
-def test_every_room_and_drawer_is_drawn() -> None:
+def test_every_layer_and_package_is_drawn() -> None:
     packages = {str(PurePath(name).parent) for name in trees() if name.endswith("/__init__.py")}
-    assert _drawn("room") == {name for name in packages if "/" not in name}
-    assert _drawn("drawer") == {name for name in packages if "/" in name}
+    assert _drawn("layer") == {name for name in packages if "/" not in name}
+    assert _drawn("package") == {name for name in packages if "/" in name}
 
 
 def test_arrows_are_those_of_the_imports() -> None:
@@ -30,17 +30,17 @@ def test_arrows_are_those_of_the_imports() -> None:
 
 
 def test_no_arrow_runs_up_or_in_a_circle() -> None:
-    rooms, drawers = _places("room"), _places("drawer")
-    assert [(a, b) for a, b in _arrows(1) if rooms[a][0] > rooms[b][0]] == []
+    layers, inner = _places("layer"), _places("package")
+    assert [(a, b) for a, b in _arrows(1) if layers[a][0] > layers[b][0]] == []
     assert [a for a, _ in _arrows(1) if a in _below(a, _arrows(1))] == []
     inside = {(a, b) for a, b in _arrows(2) if a.split("/")[0] == b.split("/")[0]}
     assert len(inside) > 20
-    assert [(a, b) for a, b in inside if drawers[a] >= drawers[b]] == []
+    assert [(a, b) for a, b in inside if inner[a] >= inner[b]] == []
 
 
 @cache
 def _arrows(depth: int) -> set[Arrow]:
-    """Who imports whom: packages, or their drawers; a file beside the drawers is in none."""
+    """Who imports whom: layers, or their packages; a file beside the packages is in none."""
     found: set[Arrow] = set()
     for name, tree in trees().items():
         home = PurePath(name).parent
@@ -66,9 +66,9 @@ def _imported(tree: ast.Module) -> list[tuple[str, ...]]:
     return found
 
 
-def _below(room: str, arrows: set[Arrow]) -> set[str]:
+def _below(layer: str, arrows: set[Arrow]) -> set[str]:
     found: set[str] = set()
-    left = [room]
+    left = [layer]
     while left:
         new = {b for a, b in arrows if a == left[-1]} - found
         left.pop()
