@@ -84,11 +84,12 @@ class TakeOver:
         term = claim.term
         self._last_owners[shard] = claim.last_owner
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
-        for step in (self._restore, *listen, self._open, self._discover):
-            if not await self._is_done(step, shard, term):
-                return
-        self._tell_soon(shard)
-        await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+        with self._dispatcher.windows().counting():
+            for step in (self._restore, *listen, self._open, self._discover):
+                if not await self._is_done(step, shard, term):
+                    return
+            self._tell_soon(shard)
+            await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
         """As `run`, in degraded mode: nothing is read into windows."""
@@ -222,10 +223,12 @@ class TakeOver:
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
+        windows = self._dispatcher.windows()
         async with self._counting, self._database.background() as connection:
+            shown_as_queued = windows.shown_as_queued()
             depths = await backlog_store.count_queued(connection, shard)
         if self._dispatcher.term_of(shard) == term:
-            self._dispatcher.windows().counted(depths)
+            windows.counted(depths, shown_as_queued)
 
     async def _hear_from(self, live: set[str], seconds: float) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
