@@ -115,6 +115,7 @@ class _Dispatching:
         ports = Ports(
             write_leases=self._to_write.extend,
             record_ends=lambda ends: None,
+            forget_ends=lambda shards: None,
             want_reads=lambda: None,
             drop_expired=lambda leases: Sorted(leases, []),
         )

@@ -46,6 +46,7 @@ class Machine:
         ports = Ports(
             write_leases=self.to_write.extend,
             record_ends=self.ends.extend,
+            forget_ends=lambda shards: None,
             want_reads=lambda: self.want_reads(),
             drop_expired=lambda leases: Sorted(leases, []),
         )
