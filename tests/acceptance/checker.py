@@ -37,6 +37,7 @@ class Change(NamedTuple):
     epoch: int
     attempts: int
     deliveries: int
+    started: float | None  # when the run was granted, as its row says
     term: int
     writer: str
 

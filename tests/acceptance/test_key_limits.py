@@ -21,7 +21,8 @@ from tests.acceptance.processes import Program, until
 BATCH = 250
 LOOK_BACK = 1000  # lines of the ledger
 DRAIN_SECONDS = 240
-FRESH_SECONDS = 0.4  # of runs that take a second
+LONG_SECONDS = 1.0
+FRESH_SECONDS = 0.4  # of runs that take as long
 SIGN_SECONDS = 120  # until something is seen: on a machine that stands still at times
 
 
@@ -32,6 +33,7 @@ class LimitedLoad:
         self._house = house
         self._numbers = itertools.count()
         self.limits: dict[str, Limit] = {}  # by job
+        self.long: set[str] = set()  # jobs that run for a second or more
 
     async def hand_in(self, jobs: Iterable[tuple[Limit, float]]) -> None:
         """Each with the seconds that it runs."""
@@ -53,6 +55,7 @@ class LimitedLoad:
                 break
             await asyncio.sleep(0.1)
         self.limits |= {job: limit for job, (limit, _) in zip(made, jobs, strict=True)}
+        self.long |= {job for job, (_, run) in zip(made, jobs, strict=True) if run >= LONG_SECONDS}
 
     async def _post(self, turn: int, number: int, items: list[dict[str, Any]]) -> list[str]:
         """The ids, or nothing: a server that is about to go may answer so."""
@@ -72,7 +75,8 @@ class LimitedLoad:
 class Fleet:
     """Two servers and two workers, one of which dies now and then and has a successor."""
 
-    def __init__(self, house: House, lives: int, **options: Any) -> None:
+    def __init__(self, load: LimitedLoad, house: House, lives: int, **options: Any) -> None:
+        self._load = load
         self._house = house
         self._ports = [free_port() for _ in range(lives)]  # of all servers that will be
         self._urls = [f"http://127.0.0.1:{port}" for port in self._ports]
@@ -121,10 +125,10 @@ class Fleet:
         await self._owned_by(other)
 
     def _is_busy(self, worker: Program) -> bool:
-        """With a run that began a moment ago: it will not be over when its worker dies."""
+        """With a long run that began a moment ago: it will not be over when its worker dies."""
         runners, open_runs = set(worker.runners()), set[str]()
         for text in self._house.ledger.path.read_text().splitlines()[-LOOK_BACK:]:
-            if (line := json.loads(text))["pid"] in runners:
+            if (line := json.loads(text))["pid"] in runners and line["job"] in self._load.long:
                 is_fresh = line["event"] == "begin" and time.time() - line["at"] < FRESH_SECONDS
                 (open_runs.add if is_fresh else open_runs.discard)(line["run"])
         return bool(open_runs)
@@ -158,7 +162,8 @@ async def judged(house: House, load: LimitedLoad) -> str:
 async def test_limits_hold_while_owners_and_workers_die(
     house: House, figures: dict[str, str]
 ) -> None:
-    load, fleet = LimitedLoad(house), Fleet(house, lives=3)
+    load = LimitedLoad(house)
+    fleet = Fleet(load, house, lives=3)
     await fleet.open()
     rate = Limit("mail", 2, 2.5)
     mutexes = [Limit(f"customer-{number}", 1) for number in range(6)]
@@ -179,7 +184,7 @@ async def test_limits_hold_while_owners_and_workers_die(
 async def test_ten_thousand_keys_under_faults(house: House, figures: dict[str, str]) -> None:
     load, dice = LimitedLoad(house), random.Random(1)
     # On a busy machine runs take longer, and their type moves to the next pool: slots there, too.
-    fleet = Fleet(house, lives=6, pools=("short=100", "medium=100", "long=100"))
+    fleet = Fleet(load, house, lives=6, pools=("short=100", "medium=100", "long=100"))
     await fleet.open()
     keys = int(os.environ.get("FAIRWAY_SOAK_KEYS", "10000"))  # fewer for a look on a busy machine
     mutexes = [Limit(f"customer-{number}", 1) for number in range(keys * 19 // 20)]

@@ -139,6 +139,7 @@ async def test_jobs_are_accepted_once_run_once_and_seen_as_one(
     assert len(jobs) == batches * (3 * BATCH + 10)
     figures[f"several shards: {len(jobs)} jobs, ran twice"] = str(verdict.ran_twice)
     assert sorted(await big.listed("&state=succeeded", house.urls[0])) == sorted(jobs)
+    assert (await big.told("GET", "/v1/limits", house.urls[0]))["depth"] == 0, "all were taken over"
     later = [
         (await big.told("POST", "/v1/jobs", house.urls[0], json=LATER))["id"] for _ in range(4)
     ]
@@ -153,7 +154,8 @@ async def _is_seen_as_one_everywhere(big: Big, jobs: list[str]) -> None:
         assert sorted(await big.listed("&state=succeeded", url)) == sorted(jobs)
         assert (await big.told("GET", "/v1/usage", url))["total"]["jobs"] == len(jobs)
         assert (await big.told("GET", f"/v1/jobs/{some[0]}", url))["result"]["job"] == some[0]
-        assert (await big.told("GET", "/v1/limits", url))["weight"] == 1000
+        limits = await big.told("GET", "/v1/limits", url)
+        assert (limits["weight"], limits["depth"]) == (1000, 0)
         assert (await big.told("GET", "/v1/overview", url))["tenant"] == "big"
         waited = await big.told("POST", "/v1/jobs/wait", url, json={"ids": some, "all": True})
         assert {one["id"] for one in waited["jobs"]} == {*some}

@@ -15,7 +15,8 @@ _TABLE = """
 CREATE TABLE trace (
     seq bigint GENERATED ALWAYS AS IDENTITY, shard int NOT NULL, at timestamptz NOT NULL,
     job uuid NOT NULL, before smallint, after smallint NOT NULL, epoch bigint NOT NULL,
-    attempts int NOT NULL, deliveries int NOT NULL, term bigint NOT NULL, writer text NOT NULL
+    attempts int NOT NULL, deliveries int NOT NULL, started timestamptz, term bigint NOT NULL,
+    writer text NOT NULL
 )
 """
 _FUNCTION = """
@@ -23,9 +24,10 @@ CREATE FUNCTION trace_job() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 DECLARE in_force bigint;
 BEGIN
     SELECT term INTO in_force FROM shards WHERE shard = NEW.shard;
-    INSERT INTO trace (shard, at, job, before, after, epoch, attempts, deliveries, term, writer)
+    INSERT INTO trace (shard, at, job, before, after, epoch, attempts, deliveries, started, term,
+                       writer)
     VALUES (NEW.shard, clock_timestamp(), NEW.id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state END,
-            NEW.state, NEW.epoch, NEW.attempts, NEW.deliveries, in_force,
+            NEW.state, NEW.epoch, NEW.attempts, NEW.deliveries, NEW.started_at, in_force,
             coalesce(current_setting('acceptance.server', true),
                      substring(current_setting('application_name') FROM 'gpid=(\\d+)'), ''));
     RETURN NULL;
@@ -52,7 +54,7 @@ RESET citus.enable_ddl_propagation
 
 _CHANGES = """
 SELECT seq, extract(epoch FROM at)::float8, job::text, before, after, epoch, attempts, deliveries,
-       term, writer FROM trace ORDER BY seq
+       extract(epoch FROM started)::float8, term, writer FROM trace ORDER BY seq
 """
 _WRITERS = "SELECT process, extract(epoch FROM since)::float8, name FROM connections ORDER BY since"
 

@@ -359,6 +359,21 @@ async def test_where_each_is_written_apart_shards_do_not_wait_for_each_other() -
     assert disks[1].groups == [[1, 4], [7]]
 
 
+async def test_what_is_withdrawn_is_not_written_and_nobody_waits_for_it(disk: Disk) -> None:
+    lanes = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 2), None)
+    lanes.add_many([1])
+    await until(lambda: disk.groups == [[1]])
+    lanes.add_many([2, 3, 4])
+    settling = asyncio.create_task(lanes.settle([ShardId(0), ShardId(1)]))
+    await asyncio.sleep(0)
+    assert lanes.withdraw([ShardId(1)]) == [3], "and what is under way goes on"
+    assert lanes.withdraw([ShardId(1)]) == []
+    disk.let_through()
+    await asyncio.wait_for(settling, 10)
+    await asyncio.wait_for(lanes.drain(), 10)
+    assert disk.groups == [[1], [2, 4]]
+
+
 async def test_shards_of_one_store_share_their_commits(disk: Disk) -> None:
     groups = ShardCommits(lambda: group_to(disk), lambda item: ShardId(item % 3), None)
     disk.let_through()

@@ -99,6 +99,7 @@ class _Dispatching:
         self._dispatcher.open_shard(FIRST_SHARD)
         self._dispatcher.trust_until(EARLY_US)
         self._session = self._dispatcher.session("bench", "bench", None)
+        self._session.noted()
         self._session.runs(frozenset({TYPE}), [])
         self._dispatcher.equip(self._session, {MEDIUM.number: SLOTS})
         self._come(READY + SLOTS)
@@ -114,6 +115,7 @@ class _Dispatching:
         ports = Ports(
             write_leases=self._to_write.extend,
             record_ends=lambda ends: None,
+            forget_ends=lambda shards: None,
             want_reads=lambda: None,
             drop_expired=lambda leases: Sorted(leases, []),
         )

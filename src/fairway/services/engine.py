@@ -9,12 +9,12 @@ definition" leads on. Nobody else needs one that is not there yet.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.pools import PoolTable
 from fairway.runtime.random_ids import lease_tokens
@@ -26,7 +26,8 @@ from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.group_commit import linger_of_ends
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.lease_writer import LeaseWriter
-from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts
+from fairway.services.recording.ports import Bounds, RecorderPorts
+from fairway.services.recording.recorder import Recorder
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.restraints.restraints import hold_streams
 from fairway.services.sessions.sessions import End, Lease
@@ -67,6 +68,7 @@ class Engine:
             Ports(
                 write_leases=self._write_leases,
                 record_ends=self._record_ends,
+                forget_ends=self._forget_ends,
                 want_reads=ports.want_reads,
                 drop_expired=ports.drop_expired,
             ),
@@ -111,6 +113,9 @@ class Engine:
 
     def _record_ends(self, ends: list[End]) -> None:
         self.recorder.record(ends)
+
+    def _forget_ends(self, shards: Collection[ShardId]) -> None:
+        self.recorder.forget_shards(shards)
 
     def _restrain(self, tenants: set[TenantId]) -> None:
         """Streams are held at once; the store and the tenant hear of it a moment later."""

@@ -103,6 +103,17 @@ class GroupCommit(Generic[Item]):
         self.jobs_waiting += jobs
         self._schedule()
 
+    def withdraw(self, is_gone: Callable[[Item], bool]) -> list[Item]:
+        """Those of them that are not under way yet: they will not be."""
+        gone = [item for item in self._items if is_gone(item)]
+        if gone:
+            self._items = [item for item in self._items if not is_gone(item)]
+            self._taken += len(gone)
+            jobs = self._jobs_in(gone)
+            self._jobs_gathered -= jobs
+            self.jobs_waiting -= jobs
+        return gone
+
     def _jobs_in(self, items: list[Item]) -> int:
         return len(items) if self._sizes is None else sum(map(self._sizes.jobs, items))
 
@@ -299,6 +310,13 @@ class ShardCommits(Generic[Item]):
         if group is None:
             group = self._groups[key] = self._make()
         return group
+
+    def withdraw(self, shards: Collection[ShardId]) -> list[Item]:
+        """All of these shards that is not under way yet."""
+        gone = frozenset(shards)
+        groups = self._groups.values()
+        found = (group.withdraw(lambda item: self._shard_of(item) in gone) for group in groups)
+        return [item for part in found for item in part]
 
     async def drain(self) -> None:
         """Wait until nothing is left."""

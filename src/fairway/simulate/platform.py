@@ -103,6 +103,7 @@ class SimulatedPlatform:
             Ports(
                 write_leases=self._write_leases,
                 record_ends=self._record_ends,
+                forget_ends=lambda shards: None,  # there is one owner
                 want_reads=self._want_reads,
                 drop_expired=lambda leases: Sorted(leases, []),
             ),

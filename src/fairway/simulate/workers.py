@@ -80,6 +80,7 @@ class Workers:
         self._made += 1
         key = f"worker-{self._made}"
         session = self._dispatcher.session(key, key, None)
+        session.noted()  # as with a hello
         session.runs(self._types, [])
         self._dispatcher.equip(session, dict(slots))
         worker = SimulatedWorker(session, slots, self._time.now_us())

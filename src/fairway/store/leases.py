@@ -91,6 +91,12 @@ async def write_leases(
     return set(await fetch_values(connection, _SQL["write_leases"], **guard(terms), **rows))
 
 
+async def unlocked(connection: Connection, jobs: Sequence[NamedJob]) -> set[str]:
+    """The ids of those whose rows nobody holds; their shards are such as one statement may name."""
+    named = columns(sorted(jobs), "shards", "tenants", "ids")
+    return set(await fetch_values(connection, _SQL["unlocked"], **named))
+
+
 async def read_running(
     connection: Connection, shard: ShardId, after: str, limit: int
 ) -> list[RunningJob]:

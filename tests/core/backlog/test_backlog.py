@@ -567,7 +567,7 @@ def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: TimedBac
 
 def test_depth_is_taken_from_the_store_at_a_take_over(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
-    backlog.counts.counted({(TenantId(1), POOL): 70, (TenantId(9), POOL): 5})
+    backlog.counts.counted({(TenantId(1), POOL): 70, (TenantId(9), POOL): 5}, {})
     assert backlog.counts.depth(TenantId(1), [POOL]) == 70
     assert surveyed(backlog).depth[POOL] == 70
 

@@ -12,7 +12,7 @@ from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.counts import NO_WORKER, TYPES_NAMED_MAX, Expected, Survey
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
-from fairway.core.backlog.streams import WindowLimits
+from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob, due_ms_of
 
@@ -74,12 +74,111 @@ def test_counts_are_what_a_count_of_all_would_find(
 
 
 def test_what_the_store_counted_is_no_less_than_what_is_here() -> None:
-    backlog, _ = backlog_of([(n, 0, 1, 1, 1) for n in range(3)])
-    backlog.counts.counted({(TenantId(1), PoolId(1)): 100, (TenantId(9), PoolId(1)): 5})
-    assert backlog.counts.depth(TenantId(1), POOLS) == 100
+    backlog, (job, *_) = backlog_of([(n, 0, 1, 1, 1) for n in range(3)])
+    mine, other = (TenantId(1), PoolId(1)), (TenantId(9), PoolId(1))
+    backlog.counts.counted({mine: 100, other: 5}, {})
+    assert backlog.counts.depth(TenantId(1), POOLS) == 3, "all of it is here"
     assert backlog.counts.depth(TenantId(9), POOLS) == 0, "nothing of that tenant is here"
-    backlog.counts.counted({(TenantId(1), PoolId(1)): 1})
+    backlog.noticed(key_of(job), job.id)
+    backlog.counts.counted({mine: 100}, {})
+    assert backlog.counts.depth(TenantId(1), POOLS) == 100
+    backlog.counts.counted({mine: 100}, {(PoolId(1), TenantId(1)): 40})
+    assert backlog.counts.depth(TenantId(1), POOLS) == 60
+    backlog.counts.counted({mine: 1}, {})
     assert backlog.counts.depth(TenantId(1), POOLS) == 3
+
+
+class NewOwner:
+    """Of a shard with queued jobs of one stream; what it grants shows as queued until recorded."""
+
+    def __init__(self, jobs: int) -> None:
+        self.backlog = TimedBacklog(WindowLimits(jobs_total=12, jobs_per_stream=5, jobs_per_read=4))
+        made = [make(number) for number in range(jobs)]
+        self.store: dict[str, QueuedJob] = {job.id: job for job in made}
+        self.waiting, self.left = set(self.store), 0  # left: since the last count began
+        self.leases: dict[str, QueuedJob] = {}
+        self.unrecorded: list[str] = []
+        self.asked: tuple[int, dict[str, tuple[PoolId, TenantId]]] | None = None
+        self.first = made[0]
+        self.sweep()
+
+    def sweep(self) -> None:
+        """It saw a row as it was a moment ago."""
+        self.backlog.noticed(key_of(self.first), self.first.id)
+
+    def read(self) -> None:
+        for stream, asked in self.backlog.reads.begin(10):
+            rows = [job for job in sorted(self.store.values()) if job.id > stream.cursor][:asked]
+            self.backlog.reads.end(stream, rows, asked, self.leases)
+
+    def take(self) -> None:
+        if (job := self.backlog.take(PoolId(1), TenantId(1), {TypeId(1)}, self.leases)) is not None:
+            self.leases[job.id] = job
+            self.waiting.remove(job.id)
+
+    def end(self) -> None:
+        if self.leases:
+            job = self.leases.pop(next(iter(self.leases)))
+            self.backlog.underway.ran([job])
+            self.unrecorded.append(job.id)
+
+    def record(self) -> None:
+        if self.unrecorded:
+            job_id = self.unrecorded.pop(0)
+            del self.store[job_id]
+            self.left += 1
+            self.backlog.ended([job_id])
+
+    def _shown(self) -> dict[str, tuple[PoolId, TenantId]]:
+        running = {job.id: (job.pool, job.tenant) for job in self.leases.values()}
+        return running | self.backlog.underway.unrecorded_queues()
+
+    def ask(self) -> None:
+        self.asked, self.left = (len(self.store), self._shown()), 0
+
+    def counted(self) -> None:
+        if self.asked is not None:
+            (depth, shown), self.asked = self.asked, None
+            underway = Counter((shown | self._shown()).values())
+            self.backlog.counts.counted({(TenantId(1), PoolId(1)): depth}, underway)
+            assert len(self.waiting) <= self.depth <= len(self.waiting) + self.left
+
+    @property
+    def depth(self) -> int:
+        return self.backlog.counts.depth(TenantId(1), [PoolId(1)])
+
+
+steps = st.sampled_from(["read", "read", "take", "take", "end", "record", "ask", "counted"])
+
+
+@given(
+    st.integers(1, 30),
+    st.lists(steps, max_size=80),
+    st.booleans(),
+    st.sampled_from([(), ("end", "record"), ("end", "record", "sweep")]),
+)
+def test_nothing_is_left_of_a_count_when_nothing_waits(
+    jobs: int, plan: list[str], counts_at_the_end: bool, ends: tuple[str, ...]
+) -> None:
+    """Once the depth of a drained queue stayed at what ran while the store counted."""
+    owner = NewOwner(jobs)
+    with owner.backlog.underway.counting():
+        for step in plan:
+            getattr(owner, step)()
+        if counts_at_the_end:
+            owner.ask()
+        while owner.waiting:
+            for step in ("read", "take", *ends):
+                getattr(owner, step)()
+        owner.counted()
+        owner.read()
+        assert owner.depth == 0
+        while owner.store:
+            owner.end()
+            owner.record()
+        assert not owner.backlog.underway.unrecorded_queues()
+    owner.backlog.underway.ran([make(1)])
+    assert not owner.backlog.underway.unrecorded_queues(), "nobody counts"
 
 
 def test_jobs_of_whom_nothing_may_start_are_told_apart() -> None:

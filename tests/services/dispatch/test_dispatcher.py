@@ -46,6 +46,7 @@ class Machine:
         ports = Ports(
             write_leases=self.to_write.extend,
             record_ends=self.ends.extend,
+            forget_ends=lambda shards: None,
             want_reads=lambda: self.want_reads(),
             drop_expired=lambda leases: Sorted(leases, []),
         )
@@ -88,6 +89,7 @@ class Machine:
     ) -> Session:
         session = self.dispatcher.session(key, key, None if tenant is None else TenantId(tenant))
         session.types = frozenset(map(TypeId, types))
+        session.noted()
         numbers = {"short": SHORT, "medium": MEDIUM}
         given = {numbers[name]: count for name, count in slots.items()} or {SHORT: 4}
         self.dispatcher.equip(session, given)
@@ -116,6 +118,17 @@ def failed(failure: FailureClass = FailureClass.APP_ERROR) -> Outcome:
 
 
 # -- granting ------------------------------------------------------------------------------------
+
+
+def test_who_is_not_written_down_yet_hears_of_leases_that_are(machine: Machine) -> None:
+    """Should this owner die, the next one waits for no worker that the store does not know."""
+    worker, (first, second) = machine.worker(), (machine.job(), machine.job())
+    worker.noted(is_noted=False)
+    machine.arrive(first)
+    assert [lease.job for lease in machine.take_written(worker)] == [first]
+    worker.noted()
+    machine.arrive(second)
+    assert [lease.job for lease in machine.take(worker)] == [second]
 
 
 def test_from_grant_to_record(machine: Machine) -> None:

@@ -117,6 +117,32 @@ async def test_a_grant_that_no_worker_heard_of_waits_again_where_its_shard_stays
         assert lease.job.id == job
 
 
+async def test_a_lease_that_was_written_and_not_sent_is_sent_by_the_next_owner(
+    database_url: str,
+) -> None:
+    """To a worker that speaks with both and never names what it runs: nobody told it before."""
+    patient = replace(QUICK, lease_seconds=dict.fromkeys(QUICK.lease_seconds, 60.0))
+    first, second = await open_pair(database_url, patient)
+    tenant = await add_tenant(first)
+    hand, there = Hand(first, medium=1), Hand(second, medium=1)
+    there.key = hand.key
+    assert await hand.say(hello=True) is not None
+    assert await there.say(hello=True) is not None
+    (job,) = await submit(first, tenant, new(pool=MEDIUM))
+    await until(lambda: first.dispatcher.backlog.windows.jobs_held == 1)
+    first.dispatcher.serve(first.dispatcher.sessions[hand.key])  # its call is about to come
+    await until(lambda: first.dispatcher.leases[job].written)
+    await first.let_go()
+    await until(lambda: owns_all(second))
+    async with asyncio.timeout(20):
+        while (news := await there.say(wait_seconds=1)) is not None:
+            assert news.leases == []
+    (lease,) = await there.take()
+    assert (lease.job.id, lease.job.payload) == (job, b"{}")
+    assert await there.report(there.done(lease)) == ({1}, set())
+    await asyncio.gather(first.stop(), second.stop())
+
+
 async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_url: str) -> None:
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)
@@ -234,6 +260,31 @@ async def test_running_jobs_are_adopted_not_run_again(database_url: str) -> None
     for job, lease in zip(jobs, sorted(leases, key=lambda lease: lease.job.id), strict=True):
         seen = (await sight(second, tenant, job)).record
         assert (seen.state, seen.epoch, seen.deliveries) == (State.SUCCEEDED, lease.epoch, 1)
+    await second.stop()
+
+
+async def test_a_worker_that_came_a_moment_before_its_owner_died_is_waited_for(
+    database_url: str,
+) -> None:
+    """It was written down within a second: who died before that left a job to run twice."""
+    seconds = dict.fromkeys(QUICK.lease_seconds, 60.0)
+    patient = replace(QUICK, lease_seconds=seconds, adoption_seconds=60.0, lazy_running_ms=60_000)
+    first, second = await open_pair(database_url, patient)
+    tenant = await add_tenant(first)
+    await first.loops["rescuer"].stop()
+    await submit(first, tenant)
+    hand = Hand(first, short=1)
+    (lease,) = await hand.take()
+    assert not lease.written
+    await kill(first)
+    dispatcher = second.dispatcher
+    await until(lambda: dispatcher.restored_shards() == [ShardId(0)])
+    await asyncio.sleep(0.3)
+    assert not dispatcher.is_open(ShardId(0))
+    hand.platform = second
+    assert await hand.say(hello=True, running=[holding(lease)]) is not None
+    await until(lambda: owns_all(second))
+    assert await hand.report(hand.done(lease)) == ({1}, set())
     await second.stop()
 
 

@@ -173,6 +173,51 @@ async def test_a_row_that_somebody_holds_keeps_no_other_lazy_lease_from_disk(
         await until(lambda: later.written, seconds=10)
 
 
+async def test_rows_that_somebody_holds_stop_no_other_durable_grant(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    """There are two lanes: two such rows kept every job of the pool from its worker."""
+    hand = Hand(platform, medium=5)
+    await hand.say(hello=True)
+    stuck, beside = await submit(platform, tenant, new(pool=MEDIUM), new(pool=MEDIUM))
+    (also_stuck,) = await submit(platform, tenant, new(pool=MEDIUM))
+    came: set[str] = set()
+
+    async def come(wanted: set[str]) -> None:
+        async with asyncio.timeout(20):
+            while not wanted <= came:
+                news = await hand.say(wait_seconds=1)
+                assert news is not None
+                came.update(lease.job.id for lease in news.leases)
+
+    async with held_rows(database_url, stuck, also_stuck):
+        (free,) = await submit(platform, tenant, new(pool=MEDIUM))
+        await come({beside, free})
+        assert came == {beside, free}
+        (later,) = await submit(platform, tenant, new(pool=MEDIUM))
+        await come({later})
+        assert (await stored(platform, stuck))[0] is State.QUEUED
+    await come({stuck, also_stuck})
+    assert (await stored(platform, stuck))[0] is State.RUNNING
+
+
+async def test_of_shards_that_are_handed_over_those_with_held_rows_alone_are_not_whole(
+    database_url: str,
+) -> None:
+    async with owner_on(database_url, replace(PATIENT, shard_count=2)) as platform:
+        tenants = [await add_tenant(platform, name) for name in ("acme", "bolt")]
+        ids = [(await submit(platform, one))[0] for one in tenants]
+        stuck, free = map(shard_of, ids)
+        dispatcher, writer = platform.dispatcher, platform.lease_writer
+        async with held_rows(database_url, ids[0]):
+            await Hand(platform, short=2).take(2)
+            await until(lambda: bool(writer._held), seconds=10)
+            await asyncio.wait_for(writer.write_all({stuck, free}), 1)
+            assert dispatcher.letting_go().whole_on_disk(()) == {free}
+        await until(lambda: dispatcher.letting_go().whole_on_disk(()) == {stuck, free})
+        assert not writer._held
+
+
 async def test_a_run_whose_shard_another_took_is_not_stopped_by_us(
     platform: Platform, tenant: Tenant
 ) -> None:
@@ -224,14 +269,14 @@ class SlowLeases:
         self.due.append(SimpleNamespace(job=job, shard=ShardId(0), written=False))
         return self.due[-1]
 
-    async def _write(self, leases: list[Any]) -> AsyncIterator[tuple[Any, bool]]:
+    async def _write(self, leases: list[Any], tell: Any) -> None:
         assert leases, "a statement without rows has no shard"
         self.under_way += leases
         await self.disk.wait()
         await asyncio.sleep(0.01)
         self.under_way = [one for one in self.under_way if one not in leases]
         for lease in leases:
-            yield lease, True
+            tell(lease, True)
 
     def _unwritten(self, _: Any) -> list[Any]:
         self.withdrawn_beside.append(len(self.under_way))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.postgres import connected
@@ -29,6 +30,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.failure.failure_policy import tally_of
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
+from fairway.store import outcomes
 
 HOLD = "SELECT FROM jobs WHERE id::text = ANY($1) FOR UPDATE"
 
@@ -193,6 +195,38 @@ async def test_what_is_dropped_with_its_term_may_be_reported_again(
         await asyncio.wait_for(platform.recorder.drain(), 30)
     assert (session.recording, session.recorded, session.refused) == (set(), [], [])
     assert not session.greeted
+
+
+async def test_what_waits_while_its_shard_goes_and_comes_back_is_not_written(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile another may have given the job out anew: an old failure would have ended it."""
+    jobs = await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    leases = await hand.take(2)
+    await freeze(platform)
+    settle, is_open = outcomes.settle, asyncio.Event()
+
+    async def slow(connection: Any, terms: Any, rows: Any) -> Any:
+        await is_open.wait()
+        return await settle(connection, terms, rows)
+
+    monkeypatch.setattr(outcomes, "settle", slow)
+    failure = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+    for lease in leases:  # one on its way, one that waits behind it
+        await hand.say(reports=[hand.done(lease, failure)])
+    dispatcher, shard = platform.dispatcher, ShardId(0)
+    before = [await stored(platform, job) for job in jobs]
+    async with platform.database.background() as connection:
+        term = await connection.fetchval("UPDATE shards SET term = term + 1 RETURNING term")
+    dispatcher.close_shard(shard)
+    dispatcher.claim_shard(shard, term)
+    is_open.set()
+    await asyncio.wait_for(platform.recorder.drain(), 30)
+    assert [await stored(platform, job) for job in jobs] == before
+    session = dispatcher.sessions[hand.key]
+    assert (session.recording, session.recorded, session.refused) == (set(), [], [])
+    assert platform.recorder.bytes_waiting == 0
 
 
 async def test_an_end_on_disk_is_acknowledged_whatever_follows(

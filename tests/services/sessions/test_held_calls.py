@@ -167,6 +167,7 @@ class World:
         self, number: int, tenant: TenantId | None, types: frozenset[TypeId], warm: int, slots: int
     ) -> None:
         session = self.machine.dispatcher.session(str(number), "w", tenant)
+        session.noted()
         session.types, session.warm_types = types, types & {warm}
         self.machine.dispatcher.equip(session, {SHORT: slots, MEDIUM: number % 2})
         self.call(number, held=True, draining=False)

@@ -285,10 +285,10 @@ class Backlog:
         """So many jobs less; an empty backlog is known to be empty, whatever was counted before."""
         if backlog.ready:
             backlog.depth = max(backlog.depth - count, backlog.ready)
-        elif backlog.crowd or any(one.more or one.reading for one in backlog.streams.values()):
-            backlog.depth = max(backlog.depth - count, 0)
-        else:
+        elif backlog.is_all_here:
             backlog.depth = backlog.parked
+        else:
+            backlog.depth = max(backlog.depth - count, 0)
 
     def run_ended(self, job: QueuedJob, now_us: int) -> None:
         """A job that was taken runs no more: its lane is charged for the time."""

@@ -215,12 +215,22 @@ class BacklogCounts:
         heads = [stream.window[0] for stream in backlog.streams.values() if stream.window]
         return min(map(due_ms_of, heads), default=None)
 
-    def counted(self, depths: dict[tuple[TenantId, PoolId], int]) -> None:
-        """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
+    def counted(
+        self,
+        depths: Mapping[tuple[TenantId, PoolId], int],
+        underway: Mapping[tuple[PoolId, TenantId], int],
+    ) -> None:
+        """Depths by (tenant, pool) as the store has them, taken once at a take-over.
+
+        To the store a job waits until its end, or its lease, is written: those that were granted
+        here while it counted are `underway`, and wait no more.
+        """
         for (tenant, pool), depth in depths.items():
             backlog = self._tenants.get((pool, tenant))
             if backlog is not None:
-                backlog.depth = max(depth, backlog.ready)
+                here = backlog.ready + backlog.parked
+                waiting = depth - underway.get((pool, tenant), 0)
+                backlog.depth = here if backlog.is_all_here else max(waiting, here)
 
     def ready(self, pool: PoolId, tenant: TenantId) -> int:
         backlog = self._tenants.get((pool, tenant))

@@ -120,6 +120,13 @@ class TenantBacklog:
         return sum(weight_bytes(job) for s in self.streams.values() for job in s.window)
 
     @property
+    def is_all_here(self) -> bool:
+        """Whether its windows have all that waits: what was counted in the store says no more."""
+        if self.crowd is not None:
+            return False
+        return not any(stream.more or stream.reading for stream in self.streams.values())
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing of it is worth keeping."""
         if self.streams or self.crowd is not None or self.parked:

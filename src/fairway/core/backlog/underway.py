@@ -5,11 +5,12 @@ A read shows the store as it was a moment ago: what is under way must not come i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.streams import Stream
-from fairway.core.ids import ShardId, shard_of
+from fairway.core.ids import PoolId, ShardId, TenantId, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.ownership.tenant_shards import TenantShards
 
@@ -26,10 +27,30 @@ class JobsUnderway:
         # ran here; the store shows them as queued until it is told
         self.unrecorded_ids: set[str] = set()
         self._elsewhere: dict[str, ShardId] = {}  # of these, where those are whose tenant was moved
+        self._counts = 0  # of queued rows, that are under way
+        # While there are: job → (pool, tenant), of what ran since and is not recorded.
+        self._queue_of: dict[str, tuple[PoolId, TenantId]] = {}
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Queued rows are counted: until then it is remembered which queue each end is of."""
+        self._counts += 1
+        try:
+            yield
+        finally:
+            self._counts -= 1
+            if not self._counts:
+                self._queue_of.clear()
+
+    def unrecorded_queues(self) -> dict[str, tuple[PoolId, TenantId]]:
+        """By job, of those that ran while somebody counts and that the store shows as queued."""
+        return dict(self._queue_of)
 
     def ran(self, jobs: Sequence[QueuedJob]) -> None:
         """Their runs are over, which is not on disk yet."""
         self.unrecorded_ids.update([job.id for job in jobs])
+        if self._counts:
+            self._queue_of.update({job.id: (job.pool, job.tenant) for job in jobs})
         if self._tenant_shards.any_moved:
             for job in jobs:
                 if (home := self._tenant_shards.elsewhere(job.tenant, job.id)) is not None:
@@ -37,6 +58,9 @@ class JobsUnderway:
 
     def recorded(self, ids: Iterable[str]) -> None:
         self.unrecorded_ids.difference_update(ids)
+        if self._queue_of:
+            for job_id in ids:
+                self._queue_of.pop(job_id, None)
         if self._elsewhere:
             for job_id in ids:
                 self._elsewhere.pop(job_id, None)
@@ -50,6 +74,7 @@ class JobsUnderway:
         kept = {job_id for job_id in self.unrecorded_ids if self._shard(job_id) not in gone}
         self.unrecorded_ids = kept
         self._elsewhere = {job_id: at for job_id, at in self._elsewhere.items() if job_id in kept}
+        self._queue_of = {job_id: of for job_id, of in self._queue_of.items() if job_id in kept}
         return kept
 
     def _shard(self, job_id: str) -> ShardId:

@@ -99,7 +99,15 @@ class WindowReads:
         reading.want_more(stream)
         if stream.window:
             windows.filled([stream], now_us)
+        else:
+            self._nothing_found(stream)
         return bool(stream.window)
+
+    def _nothing_found(self, stream: Stream) -> None:
+        """If nothing waits anywhere else, either, that is known, whatever was counted before."""
+        backlog = self._tenants[stream.key.pool, stream.key.tenant]
+        if not backlog.ready and backlog.depth > backlog.parked and backlog.is_all_here:
+            backlog.depth = backlog.parked
 
     def fail(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""

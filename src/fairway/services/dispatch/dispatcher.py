@@ -192,11 +192,10 @@ class Dispatcher:
         self.shards.open_for_pulls(shard)
 
     def close_shard(self, *shards: ShardId, is_whole: bool = False) -> None:
-        """Other servers own these now: forget all of them, write nothing.
-
-        The next owner must hear what workers run; unless it finds all of that on disk.
-        """
+        """Other servers own these now: forget all of them, write nothing. The next owner must hear
+        what workers run; unless it finds all of that on disk."""
         self.shards.close(*shards)
+        self._ports.forget_ends(shards)
         self.backlog.forget_shard(*shards)
         foreign = [lease for lease in self.leases.values() if lease.shard in shards]
         self.leases.release(foreign, self._clock.now_us())

@@ -199,9 +199,10 @@ class Granting:
         if any(job.timing for job, _ in granted):
             new = self._only_in_time(new, now_us)
         # A job that ran before is looked up first, in any pool: it may be over by now. Of one that
-        # has limits the next owner must know that it runs.
+        # has limits the next owner must know that it runs; and it waits for those workers alone
+        # that the store knows of.
         again = new
-        if pool.lease_mode != "durable":
+        if pool.lease_mode != "durable" and session.is_noted:
             again = [one for one in new if one.job.epoch or one.job.limits]
         if again:
             self._ports.write_leases(again)

@@ -6,10 +6,11 @@ makes both and stands between them. Nothing here may be left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from fairway.core.ids import ShardId
 from fairway.services.sessions.sessions import End, Lease
 
 
@@ -27,5 +28,6 @@ SortOut: TypeAlias = Callable[[list[Lease]], Sorted]
 class Ports:
     write_leases: Callable[[list[Lease]], None]  # their workers must not hear of them before that
     record_ends: Callable[[list[End]], None]  # of one kind: all succeeded, or none
+    forget_ends: Callable[[Collection[ShardId]], None]  # that wait to be written: others own these
     want_reads: Callable[[], None]  # windows run low
     drop_expired: SortOut  # of jobs that have a last moment to start

@@ -6,7 +6,9 @@ Which streams want one, what it brought, what a sweep met. A part of the dispatc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold
@@ -103,9 +105,25 @@ class WindowFeed:
                 backlog.noticed(key, first, shard)
         self._want_reads()
 
-    def counted(self, depths: dict[tuple[TenantId, PoolId], int]) -> None:
-        """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
-        self._backlog.counts.counted(depths)
+    def counting(self) -> AbstractContextManager[None]:
+        """For whoever counts queued rows at a take-over, from before anything of it is granted."""
+        return self._backlog.underway.counting()
+
+    def shown_as_queued(self) -> dict[str, tuple[PoolId, TenantId]]:
+        """Jobs that run or ran, and wait to all that the store knows; for whoever counts there."""
+        unwritten = [lease.job for lease in self._leases.values() if not lease.written]
+        found = {job.id: (job.pool, job.tenant) for job in unwritten}
+        return found | self._backlog.underway.unrecorded_queues()
+
+    def counted(
+        self,
+        depths: Mapping[tuple[TenantId, PoolId], int],
+        shown_as_queued: dict[str, tuple[PoolId, TenantId]],
+    ) -> None:
+        """Depths by (tenant, pool) as the store has them, and what was `shown_as_queued` when it
+        was asked."""
+        underway = Counter((shown_as_queued | self.shown_as_queued()).values())
+        self._backlog.counts.counted(depths, underway)
 
     def pruning(self) -> Iterator[None]:
         """Forget streams with nothing in them, a step at a time."""

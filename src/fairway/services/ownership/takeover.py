@@ -9,7 +9,7 @@ shard is open, and its streams are found in the store. Claims nothing and renews
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
@@ -22,6 +22,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.ownership.move_times import DISCOVERED, OPENED, RESTORED, MoveTimes
 from fairway.services.ownership.opening_group import OpeningGroup
 from fairway.services.ownership.rate_hand_over import RateHandOver
+from fairway.services.sessions.sessions import Session
 from fairway.store import backlog as backlog_store
 from fairway.store import leases as lease_store
 from fairway.store.connections.database import Database
@@ -36,6 +37,7 @@ STAND_IN_SECONDS = 60.0  # heard so long before that: whoever is there still has
 HOPELESS_US = 30_000_000  # a step that fails for so long may succeed at another server
 TELL_SECONDS = 2.0  # for others that are opened meanwhile
 TELL_AGAIN_US = 10_000_000
+NAMING_SECONDS = 2.0  # for replies of the last owner that are under way
 STAND_IN_ADOPTIONS = 5  # workers that found nobody for long come back less soon
 
 
@@ -84,11 +86,14 @@ class TakeOver:
         term = claim.term
         self._last_owners[shard] = claim.last_owner
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
-        for step in (self._restore, *listen, self._open, self._discover):
-            if not await self._is_done(step, shard, term):
-                return
-        self._tell_soon(shard)
-        await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+        with self._dispatcher.windows().counting():
+            for step in (self._restore, *listen, self._open, self._discover):
+                if not await self._is_done(step, shard, term):
+                    return
+            self._tell_soon(shard)
+            if claim.was_handed_over:
+                self._ask_for_names_later(shard)
+            await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
         """As `run`, in degraded mode: nothing is read into windows."""
@@ -117,6 +122,24 @@ class TakeOver:
                     self._dispatcher.leases_delayed(shard)
                 await pause(pause_seconds)
         return False
+
+    def _ask_for_names_later(self, shard: ShardId) -> None:
+        """Of a shard that was handed over: its leases are on disk, and the last owner may have gone
+        before a reply took one of them out. A worker that was here before need not say a hello for
+        that shard, so it is asked for one; once a reply that is under way has come, or never will.
+        """
+        asked = {
+            lease.session: lease.session.hellos
+            for lease in self._dispatcher.all_leases()
+            if lease.shard == shard and lease.session.greeted and not lease.sent_us
+        }
+        if asked:
+            asyncio.get_running_loop().call_later(NAMING_SECONDS, self._ask_for_names, asked)
+
+    def _ask_for_names(self, asked: Mapping[Session, int]) -> None:
+        for session, hellos in asked.items():
+            if session.hellos == hellos and self._dispatcher.has(session):
+                session.doubt()
 
     def _tell_soon(self, shard: ShardId) -> None:
         """In one line for all that are opened at about the same time: there may be many."""
@@ -222,10 +245,12 @@ class TakeOver:
     async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
+        windows = self._dispatcher.windows()
         async with self._counting, self._database.background() as connection:
+            shown_as_queued = windows.shown_as_queued()
             depths = await backlog_store.count_queued(connection, shard)
         if self._dispatcher.term_of(shard) == term:
-            self._dispatcher.windows().counted(depths)
+            windows.counted(depths, shown_as_queued)
 
     async def _hear_from(self, live: set[str], seconds: float) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""

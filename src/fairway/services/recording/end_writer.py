@@ -16,7 +16,7 @@ from fairway.core.ids import Term
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.telemetry import logger
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
-from fairway.services.recording.locked_ends import LockedEnds
+from fairway.services.recording.locked_rows import LockedRows
 from fairway.services.recording.outcome_rows import shards_of
 from fairway.services.recording.refused_outcomes import RefusedEnds
 from fairway.services.recording.row_writer import (
@@ -56,7 +56,7 @@ class EndWriter:
         self._locked_writer = locked_writer
         self._refused_ends = refused_ends
         self._ports = ports
-        self._locked_ends = LockedEnds()
+        self._locked_ends = LockedRows("ends")
 
     async def drain(self) -> None:
         """Wait for those whose rows somebody holds."""

@@ -2,20 +2,31 @@
 
 Most short jobs end before the lazy write looks; they cost two row writes, not three. On a
 distributed store each part has its own writes: one on a node that is away holds up no other's.
+A row that somebody holds for long stops its own job alone: those beside it are written around it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from fairway.core.ids import JobId, ShardId, Term
-from fairway.runtime.telemetry import Instruments
+from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, Lingering, ShardCommits, together_of
 from fairway.services.jobs.watchers import Watchers
+from fairway.services.recording.locked_rows import LockedRows
 from fairway.services.recording.refused_outcomes import lease_refusal
-from fairway.services.recording.row_writer import RowRefused, RowWriter
+from fairway.services.recording.row_writer import (
+    OnLock,
+    RowRefused,
+    RowsLocked,
+    RowWriter,
+    items_at,
+    turns_of,
+)
 from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import leases as store
@@ -23,7 +34,13 @@ from fairway.store.connections import shard_terms
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.shard_terms import ShardsLost
 
+log = logger("lease_writer")
+
 LEASE_WRITES_MAX = 2
+HELD_WRITES_MAX = 1  # each waits for a lock, with a connection that the lanes lack
+
+#: Of each lease: was it written, or its job no longer free to run; None when it is another's.
+Tell: TypeAlias = Callable[[Lease, bool | None], None]
 
 
 class LeaseWriter:
@@ -42,7 +59,12 @@ class LeaseWriter:
         self._watchers = watchers
         self._lazy_us = lazy_after_ms * 1000
         self._together = together_of(database)
+        self._database = database
         self._writer = RowWriter(database, dispatcher.terms())
+        turns = turns_of(database, HELD_WRITES_MAX)
+        self._held_writer = RowWriter(database, dispatcher.terms(), turns)
+        self._locked = LockedRows("leases")
+        self._held: set[Lease] = set()  # whose rows somebody holds
 
         def at_once() -> GroupCommit[Lease]:
             return GroupCommit(
@@ -70,11 +92,13 @@ class LeaseWriter:
     # -- before the worker hears of them -------------------------------------------------------
 
     async def _write_at_once(self, leases: list[Lease]) -> None:
-        async for lease, is_written in self._write(leases):
-            if is_written:
-                self._dispatcher.written(lease)
-            else:
-                self._dispatcher.not_written(lease)
+        await self._write(leases, self._told_at_once)
+
+    def _told_at_once(self, lease: Lease, is_written: bool | None) -> None:
+        if is_written:
+            self._dispatcher.written(lease)
+        else:
+            self._dispatcher.not_written(lease)
 
     # -- while they run ------------------------------------------------------------------------
 
@@ -89,12 +113,14 @@ class LeaseWriter:
         """Before another server goes on: whatever a worker was given, and nothing beside it.
 
         Nothing more of these shards is granted by now. What no worker heard of is withdrawn: were
-        it on its way to disk just then, its job would run there for nobody.
+        it on its way to disk just then, its job would run there for nobody. So a shard of which
+        somebody holds a row stays as it is: it is not whole, and the others do not wait for it.
         """
         await self._at_once.settle(shards)
         async with self._taking:
             await self._lazily.settle(shards)
-            if unwritten := self._dispatcher.letting_go().unwritten(shards):
+            free = set(shards) - {lease.shard for lease in self._held}
+            if unwritten := self._dispatcher.letting_go().unwritten(free):
                 self._lazily.add_many(unwritten)
                 await self._lazily.settle(shards)
 
@@ -108,35 +134,84 @@ class LeaseWriter:
         fresh = {lease.job.id: lease for lease in leases if not lease.written and stands(lease)}
         if not fresh:
             return
-        async for lease, is_written in self._write([*fresh.values()]):
-            if is_written is not None:
-                self._dispatcher.written_late(lease, is_written=is_written)
+        await self._write([*fresh.values()], self._told_late)
+
+    def _told_late(self, lease: Lease, is_written: bool | None) -> None:
+        if is_written is not None:
+            self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
 
-    async def _write(self, leases: Sequence[Lease]) -> AsyncIterator[tuple[Lease, bool | None]]:
-        """Which were written, and which found their job no longer free to run; None of those whose
-        shard is another's. Each as soon as it is known: one may stand at a row for long.
+    async def _write(self, leases: Sequence[Lease], tell: Tell) -> None:
+        """What became of each is told as soon as it is known; of those that somebody holds, when
+        they are let go: nobody else waits for that."""
+        for group in self._groups(leases):
+            for held in await self._follow(self._writer, group, tell, OnLock.LEAVE):
+                await self._write_around(items_at(group, held.places), held.term, tell)
+
+    async def _write_around(self, leases: Sequence[Lease], term: Term, tell: Tell) -> None:
+        """Somebody holds a row of one of these, of one shard, which were taken under this term."""
+        free = await self._free_of(leases)
+        stuck = [lease for lease in leases if lease.job.id not in free]
+        others = [lease for lease in leases if lease.job.id in free]
+        if others:
+            for held in await self._follow(self._writer, others, tell, OnLock.LEAVE, term):
+                stuck += items_at(others, held.places)
+        if stuck:
+            self._held.update(stuck)
+            await self._locked.take(len(stuck), partial(self._write_held, stuck, term, tell))
+
+    async def _free_of(self, leases: Sequence[Lease]) -> set[str]:
+        """Those of these jobs whose rows nobody holds now; none where that cannot be asked."""
+        jobs = [store.NamedJob(one.shard, one.job.tenant, one.job.id) for one in leases]
+        try:
+            async with self._database.hot(at=jobs[0].shard) as connection:
+                return await store.unlocked(connection, jobs)
+        except Exception as error:
+            log.warning("who holds which row cannot be asked", error=repr(error))
+            return set()
+
+    async def _write_held(self, leases: Sequence[Lease], term: Term, tell: Tell) -> None:
+        try:
+            await self._follow(self._held_writer, leases, tell, OnLock.HALVE, term)
+        finally:
+            self._held.difference_update(leases)
+
+    async def _follow(
+        self,
+        writer: RowWriter,
+        leases: Sequence[Lease],
+        tell: Tell,
+        on_lock: OnLock,
+        term: Term | None = None,
+    ) -> list[RowsLocked]:
+        """Tells which were written, and which found their job no longer free to run; None of those
+        whose shard is another's. Answers what is locked.
 
         One that the store refuses for ever is not among them: its job is dead from now on.
         """
-        for group in self._groups(leases):
-            shards, rows = [*map(_shard_of, group)], [*map(self._row, group)]
-            decided: set[int] = set()
-            apart = [place for place, lease in enumerate(group) if lease.home is not None]
-            parts = self._writer.write(self._write_rows, shards, rows, patient=True, apart=apart)
-            async for part in parts:
-                if isinstance(part, RowRefused):
-                    decided.add(part.number)
-                    self._dispatcher.take_back(group[part.number], lease_refusal(part.error))
-                    continue
-                decided.update(part.places)
-                self._watchers.notify(map(JobId, part.answer))
-                for lease in part.of(group):
-                    yield lease, lease.job.id in part.answer
-            for place, lease in enumerate(group):
-                if place not in decided:
-                    yield lease, None
+        shards, rows = [*map(_shard_of, leases)], [*map(self._row, leases)]
+        apart = [place for place, lease in enumerate(leases) if lease.home is not None]
+        write = self._write_rows
+        decided, locked = set[int](), list[RowsLocked]()
+        async for part in writer.write_beside(
+            write, shards, rows, on_lock, apart, term, patient=True
+        ):
+            if isinstance(part, RowRefused):
+                decided.add(part.number)
+                self._dispatcher.take_back(leases[part.number], lease_refusal(part.error))
+                continue
+            decided.update(part.places)
+            if isinstance(part, RowsLocked):
+                locked.append(part)
+                continue
+            self._watchers.notify(map(JobId, part.answer))
+            for lease in part.of(leases):
+                tell(lease, lease.job.id in part.answer)
+        for place, lease in enumerate(leases):
+            if place not in decided:
+                tell(lease, None)
+        return locked
 
     def _groups(self, leases: Sequence[Lease]) -> Iterable[Sequence[Lease]]:
         """What one statement may carry."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import compress
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
-from fairway.core.ids import PoolId
+from fairway.core.ids import PoolId, ShardId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -41,6 +41,7 @@ from fairway.services.recording.outcome_rows import (
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
+from fairway.services.recording.ports import Bounds, RecorderPorts
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
 from fairway.services.recording.row_writer import (
     OnLock,
@@ -49,7 +50,7 @@ from fairway.services.recording.row_writer import (
     items_at,
     turns_of,
 )
-from fairway.services.sessions.sessions import End, Lease
+from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 from fairway.store.connections.database import Database
@@ -65,20 +66,6 @@ PARENT_WRITES_MAX = 2
 LOCKED_WRITES_MAX = 1  # each waits for a lock, with a connection that the lanes lack
 FLOW_WRITES_MAX = 2  # for all shards and tenants: the connections are the lanes' first
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
-
-
-class Bounds(NamedTuple):
-    inline_bytes_max: int  # of a result; larger ones are kept elsewhere
-    waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
-    linger: Lingering  # of ends, for others
-
-
-class RecorderPorts(NamedTuple):
-    """Where large results go, and who hears what is on disk."""
-
-    keep_result: Callable[[Lease, bytes], Awaitable[bytes]]
-    on_ends: Callable[[Sequence[End]], None]
-    on_scheduled: Callable[[], None]  # a retry is to be run later
 
 
 class Recorder:
@@ -313,6 +300,15 @@ class Recorder:
             await self._ends.follow(parts, ends, finish)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
+
+    def forget_shards(self, shards: Collection[ShardId]) -> None:
+        """Of those that wait here. Should a shard come back before their turn, they are of a term
+        that is over: an older failure would end a job whose newer run succeeds."""
+        parents = [*self._parents.withdraw(shards), *self._large_parents.withdraw(shards)]
+        successes = self._successes.withdraw(shards)
+        self.bytes_waiting -= sum(map(size_of_parent, parents)) + result_bytes(successes)
+        if gone := [*parents, *successes, *self._settlements.withdraw(shards)]:
+            self._forget(gone)
 
     def _forget(self, ends: Sequence[End]) -> None:
         """Dropped: another owner's, or ours anew. Their workers say again what they reported."""

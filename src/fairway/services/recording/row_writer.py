@@ -149,10 +149,12 @@ class RowWriter:
         on_lock: OnLock,
         apart: Collection[int] = (),
         term: Term | None = None,
+        *,
+        patient: bool = False,
     ) -> AsyncIterator[Part[Answer] | RowsLocked]:
         """As `write`; and what becomes of those of which somebody holds one, the caller says."""
         batch = _Batch(shards, self._terms, term, apart)
-        async for part in self._write(statement, batch, rows, on_lock, patient=False):
+        async for part in self._write(statement, batch, rows, on_lock, patient=patient):
             yield part
         for places in batch.left:
             yield RowsLocked(places, batch.terms[shards[places[0]]])

@@ -309,9 +309,9 @@ class Session:
         lease.delivered = False
         self.outbox.append(lease)
 
-    def noted(self) -> None:
+    def noted(self, *, is_noted: bool = True) -> None:
         """The store knows that this server hears it, and whose it is."""
-        self.is_noted = True
+        self.is_noted = is_noted
 
     def no_longer_recording(self, numbers: Iterable[int]) -> None:
         """Reports that were on their way to disk are there, or given up."""

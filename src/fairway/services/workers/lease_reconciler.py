@@ -8,6 +8,7 @@ shards that this server does not own are not its to judge.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -29,6 +30,7 @@ from fairway.store.leases import NamedJob
 
 log = logger("reconciler")
 
+NOTE_SECONDS = 0.5
 READ_SLICE = 200  # rows of a statement
 PAYLOAD_SLICE = 50  # a few megabytes at most: payloads in rows are small
 
@@ -42,6 +44,7 @@ class LeaseReconciler:
 
     async def greeted(self, session: Session, holdings: Sequence[Holding]) -> None:
         """A hello names every lease that its worker holds, or has reported and not heard of."""
+        await self._note(session)
         await self.adopt(session, self.unknown(session, holdings, is_hello=True))
         named = {(one.job, one.epoch) for one in holdings}
         missing = [
@@ -51,6 +54,23 @@ class LeaseReconciler:
         ]
         session.cancel_again()
         await self._send_again(session, missing)
+
+    async def _note(self, session: Session) -> None:
+        """Write down that it is there before it is given anything: should this server die a moment
+        later, the next owner waits for it to say what it runs. Where that cannot be had soon, each
+        lease is written before its worker hears of it."""
+        owned = next(iter(self._dispatcher.terms().items()), None)
+        if session.is_noted or owned is None:
+            return
+        try:
+            async with (
+                asyncio.timeout(NOTE_SECONDS),
+                self._turn_of(session, owned[0]) as connection,
+            ):
+                if await store.see_sessions(connection, dict([owned]), [session.row]):
+                    session.noted()
+        except Exception as error:
+            log.info("session is not written down yet", worker=session.worker, error=repr(error))
 
     async def agree(
         self, session: Session, holdings: Collection[Holding], unknown: Sequence[Holding]

@@ -51,10 +51,12 @@ class Rescuer:
     async def run_once(self, now_us: int) -> float:
         heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
         ways = self._terms()
-        if ways and await self._look(ways, [session.row for session in heard], now_us):
+        if ways and await self._look(ways, heard, now_us):
             self._noted_us.update((session.key, now_us) for session in heard)
         else:  # workers have no reason to speak to us: what we heard before says nothing later
             self._noted_us.clear()
+            for session in self._dispatcher.all_sessions():
+                session.noted(is_noted=False)
         await self._end_gone(now_us)
         self._noted_us = {
             key: noted
@@ -89,16 +91,18 @@ class Rescuer:
     async def _look(
         self,
         ways: Sequence[Mapping[ShardId, Term]],
-        heard: Sequence[store.SessionRow],
+        heard: Sequence[Session],
         now_us: int,
     ) -> bool:
         """Write down who was heard, then give up who was not; False where we own nothing any more.
 
         A session that is not written down falls silent for nobody, so it must not count as noted.
         """
-        terms, silent = await self._ask(ways, heard)
+        terms, silent = await self._ask(ways, [session.row for session in heard])
         if not terms:
             return False
+        for session in heard:
+            session.noted()
         restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
         listened = {shard for shard in restored if self._has_listened(shard, now_us)}
         if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):

@@ -18,6 +18,15 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (lease.shard, lease.tenant, lea
       ) AS held))
 RETURNING jobs.id::text AS id
 
+-- name: unlocked
+-- Of these jobs, those whose rows nobody holds: asked when a statement on all of them stood at one for long.
+SELECT job.id::text AS id
+FROM unnest(:shards::int[], :tenants::int[], :ids::uuid[]) AS asked (shard, tenant, id)
+CROSS JOIN LATERAL (
+    SELECT id FROM jobs WHERE shard = asked.shard AND tenant = asked.tenant AND id = asked.id
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS job
+
 -- name: read_running
 -- The written leases of a shard after one job, for an owner that has just taken over. Without their
 -- payloads: who runs them has those.

@@ -1,4 +1,4 @@
-"""Ends whose rows somebody holds: waited for by a stop, until it gives them up."""
+"""Rows that somebody holds: waited for by a stop, until it gives them up."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from fairway.services.recording.locked_ends import LockedEnds
+from fairway.services.recording.locked_rows import LockedRows
 
 
 async def test_who_gives_up_waiting_lets_them_go() -> None:
     """They would hold connections, and a stop would wait for those once more."""
-    locked, gone = LockedEnds(), list[str]()
+    locked, gone = LockedRows("ends"), list[str]()
 
     async def write() -> None:
         try:
