@@ -138,3 +138,14 @@ def test_few_shards_are_on_their_way_at_a_time() -> None:
     assert len(plan(spread).give) == 4
     assert len(plan(spread._replace(moving=3)).give) == 1
     assert plan(spread._replace(moving=4)).give == {}
+
+
+def test_the_first_shards_are_spread_over_all_servers() -> None:
+    """Tenants fill shards by their numbers: a few of them must not all be one server's."""
+    spread = spread_of(there("a"), ["a"] * 64)
+    for servers in ("ab", "abc", "abcd"):
+        spread, _ = settle(spread._replace(servers=there(servers)))
+        for tenants in (8, 16, 32):
+            held = Counter(spread.owned[ShardId(shard)] for shard in range(1, tenants + 1))
+            assert set(held) == set(servers)
+            assert max(held.values()) <= -(-tenants // len(servers)) + 1
