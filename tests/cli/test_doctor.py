@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from tests.api.house import House
 from tests.cli.program import Run, said
 
 from fairway.cli.doctor import _signs
@@ -37,6 +38,14 @@ def test_without_a_key_it_looks_at_what_everybody_sees(run: Run) -> None:
     ended = run("doctor", FAIRWAY_API_KEY="", FAIRWAY_OPERATOR_KEY="")
     assert ended.err == ""
     assert "Looked without a key: only at what everybody sees." in ended.out
+
+
+def test_a_workers_key_in_the_environment_is_passed_over(run: Run, house: House) -> None:
+    """FAIRWAY_API_KEY where a worker runs; the operator's shows what there is to see."""
+    key = house.new_key({"scope": "worker"})
+    assert run("doctor", FAIRWAY_API_KEY=key).err == ""
+    alone = run("doctor", FAIRWAY_API_KEY=key, FAIRWAY_OPERATOR_KEY="")
+    assert (alone.err, "Looked without a key" in alone.out) == ("", True)
 
 
 def test_a_pause_is_among_it(run: Run, acme: tuple[str, str]) -> None:

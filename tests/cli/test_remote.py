@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from tests.api.house import House
 from tests.cli.program import Run, said, sentence
+
+from fairway.cli import remote
+from fairway.cli.processes.local_keys import LocalKeys, write_keys
+from fairway.core.errors import Unavailable
+from fairway.sdk.http.addresses import DEFAULT_URL
 
 # -- tenants, tiers, limits ----------------------------------------------------------------------
 
@@ -64,6 +70,51 @@ def test_a_wrong_key_is_refused(run: Run, house: House) -> None:
 def test_a_server_that_is_away_is_named(run: Run) -> None:
     words = sentence(run("limits", FAIRWAY_URL="http://127.0.0.1:1"))
     assert words == "No server answers at http://127.0.0.1:1: Connection refused."
+
+
+def test_of_several_servers_the_next_is_asked_and_that_is_said(
+    run: Run, house: House, acme: tuple[str, str]
+) -> None:
+    two = f"http://127.0.0.1:1,{house.url}"
+    asked = run("jobs", "ls", "--tenant", acme[0], FAIRWAY_URL=two)
+    assert asked.status == 0
+    gone = "No server answers at http://127.0.0.1:1: Connection refused."
+    assert asked.err == f"fairway: {gone} Asking {house.url}.\n"
+    assert run("keys", "add", "--tenant", acme[0], FAIRWAY_URL=two).status == 0
+    elsewhere = f"http://127.0.0.1:1;{house.url}"  # another region is never meant
+    assert sentence(run("limits", FAIRWAY_URL=elsewhere)) == gone
+
+
+def test_what_may_have_been_heard_is_not_said_to_another_server(
+    monkeypatch: pytest.MonkeyPatch, house: House
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes a connection, never answers
+        monkeypatch.setattr(remote, "WAIT_SECONDS", 0.2)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(Unavailable, match=url):
+            remote.Remote(f"{url},{house.url}", "").reply("POST", "/session/links")
+        assert remote.Remote(f"{url},{house.url}", "").reply("GET", "/livez").status == 200
+
+
+def test_a_key_of_a_file_goes_to_the_addresses_of_that_file_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("FAIRWAY_API_KEY", "FAIRWAY_DATA_DIR", "FAIRWAY_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".fairway").mkdir()
+    kept = LocalKeys(
+        url="http://127.0.0.1:1,http://127.0.0.1:2",
+        api_key="fw_tenant_kept",
+        worker_key="",
+        operator_key="",
+    )
+    write_keys(tmp_path / ".fairway" / "client.json", kept)
+    asked = remote.Options(url="http://127.0.0.1:2,http://example.com").tenant()
+    assert (asked.urls, asked.key) == ("http://127.0.0.1:2", "fw_tenant_kept")
+    kept.url = "http://127.0.0.1:1,http://example.com"  # a folder of somebody else's
+    write_keys(tmp_path / ".fairway" / "client.json", kept)
+    assert remote.Options(key="fw_tenant_mine").tenant().urls == DEFAULT_URL
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "http://", "nonsense"])

@@ -167,3 +167,14 @@ def test_nobody_stays_for_one_that_leaves_too_or_is_late() -> None:
     for other in (LiveServer("b", True, True, is_leaving=True), LiveServer("b", True, False)):
         spread = spread_of([LiveServer("a", True, True), other], ["a"] * 4)
         assert not is_awaited(spread, "a")
+
+
+def test_the_first_shards_are_spread_over_all_servers() -> None:
+    """Tenants fill shards by their numbers: a few of them must not all be one server's."""
+    spread = spread_of(there("a"), ["a"] * 64)
+    for servers in ("ab", "abc", "abcd"):
+        spread, _ = settle(spread._replace(servers=there(servers)))
+        for tenants in (8, 16, 32):
+            held = Counter(spread.owned[ShardId(shard)] for shard in range(1, tenants + 1))
+            assert set(held) == set(servers)
+            assert max(held.values()) <= -(-tenants // len(servers)) + 1

@@ -76,6 +76,7 @@ FOR_ALL = {
     ),
     "list_moves": "which there are, for operators",
     "hold_of_tenant": "the one of a tenant, by its name",
+    "region_signs": "the same, before a server starts",
     "found_region": "whether any tenant has several shards: regions know nothing of that",
     "is_moved_to": "no tenant is made where another is moved to",
     "look_at_move": "how many tenants are in the shard that one is moved to",

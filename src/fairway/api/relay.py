@@ -45,6 +45,9 @@ RELAYED = b"x-fairway-relayed"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
 HINTS_REST_SECONDS = 60.0  # unless there is news
+HINTS_LOST_APART_US = (
+    1_000_000  # of an owner that died every job's hint is lost, until its term ends
+)
 OWNER_LOOK_SECONDS = 0.25
 CALL_SECONDS_MAX = 60.0  # a call that is held, and a large body on its way
 CALLS_MAX = 800  # that are passed on at a time; an owner lets an address have some more
@@ -93,6 +96,7 @@ class Relay:
         self._slots, self._staff_slots = _slots(TENANT_CALLS_MAX), _slots(CALLS_MAX)
         self._hints = platform.hints
         self._senders: dict[ShardId, asyncio.Task[None]] = {}  # by shard: one owner may hang
+        self._hints_lost, self._say_lost_from_us = 0, 0
         self._listening = Loop("hints", self._hear_news, platform.clock, self._hints.news)
         self._listening.start()
 
@@ -182,7 +186,16 @@ class Relay:
             client = self._peers.client(url, for_staff=True)
             await client.call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
         except (OSError, TimeoutError) as error:
-            log.info("hint lost; the owner will find the jobs", error=repr(error))
+            self._hint_lost(url, error)
+
+    def _hint_lost(self, url: str, error: OSError) -> None:
+        self._hints_lost += 1
+        now_us = self._platform.clock.now_us()
+        if now_us >= self._say_lost_from_us:
+            count, self._hints_lost = self._hints_lost, 0
+            self._say_lost_from_us = now_us + HINTS_LOST_APART_US
+            event = "hints lost; the owner will find the jobs"
+            log.info(event, count=count, url=url, error=repr(error))
 
     # -- runs --------------------------------------------------------------------------------
 

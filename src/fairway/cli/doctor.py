@@ -31,7 +31,7 @@ STYLES = {Pain.DOWN: "red", Pain.STUCK: "red", Pain.FAILING: "yellow", Pain.SLOW
 INDENT = " " * 13
 NO_KEY = (
     "Looked without a key: only at what everybody sees. FAIRWAY_API_KEY, FAIRWAY_OPERATOR_KEY or"
-    " --key show more."
+    " --key show more, with a tenant's or an operator's."
 )
 WIDE, NARROW = 100_000, 30  # a pipe's lines are whole; a screen that is no screen is not obeyed
 _METRIC = re.compile(r'^(fairway_\w+)(?:\{\w+="([^"]*)"\})? ([-+.\deE]+)$', re.MULTILINE)
@@ -42,7 +42,9 @@ def doctor(*, options: Options = PLAIN) -> int:
     # The operator last: it sees more pauses.
     remotes = [options.tenant()] if options.has_key("tenant") else []
     remotes += [options.operator()] if options.has_key("operator") else []
-    remotes = list({remote.scope: remote for remote in remotes}.values())  # --key is for both
+    by_scope = {remote.scope: remote for remote in remotes}  # --key is for both
+    by_scope.pop("worker", None)  # FAIRWAY_API_KEY where a worker runs: it opens nothing here
+    remotes = list(by_scope.values())
     remotes = remotes or [options.anybody()]
     found = ailments(_signs(remotes))
     records = [
@@ -118,6 +120,7 @@ def _of_metrics(remote: Remote) -> dict[str, Any]:
         by_label(name)
         for name in ("jobs_queued", "jobs_running", "worker_slots", "oldest_runnable_age_seconds")
     )
+    reachable = by_label("region_reachable")
     return {
         "pools": {
             pool: PoolLoad(
@@ -133,6 +136,9 @@ def _of_metrics(remote: Remote) -> dict[str, Any]:
         "stall_seconds": whole.get("fairway_loop_stall_seconds", 0.0),
         "usage_aside": int(by_label("set_aside_total").get("usage", 0)),
         "storage_failures": int(whole.get("fairway_storage_failures_total", 0)),
+        "regions_away": tuple(name for name, is_here in reachable.items() if not is_here),
+        "held_jobs": int(whole.get("fairway_region_held_jobs", 0)),
+        "held_in_doubt": int(whole.get("fairway_region_held_in_doubt_jobs", 0)),
     }
 
 

@@ -109,7 +109,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "cli.top:top",
             "Pools, rates, ages and alarms live in this terminal, until q or Ctrl-C.",
         ),
-        "shards": ("cli.servers:app", "Who owns which shard, and more shards (operator)."),
+        "shards": (
+            "cli.servers:app",
+            "Who owns which shard; more shards; a tenant to another (operator).",
+        ),
         "alarms": ("cli.alarms:app", "What is wrong, what was, and where alarms are sent."),
         "marks": ("cli.marks:app", "Deploys, incidents and notes beside graphs: look, add."),
         "servers": ("cli.servers:servers", "Servers, with the shards that each owns."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 from urllib.parse import quote
 
@@ -84,9 +85,15 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
     to
         The region that takes over; ask one of its servers (--url).
     """
+    remote = options.operator()
+    if any(_is_there(one) for one in remote.get("/v1/regions")["regions"] if one["name"] == source):
+        sys.stderr.write(
+            f"fairway: {source} answers, so it is not lost. What waits there is handed over only"
+            " once it has heard of this; jobs that it runs meanwhile end there.\n"
+        )
     agreed(f"All tenants of {source} will be at home in {to}.", yes=yes)
     where = f"/v1/regions/{quote(source, safe='')}/failover"
-    done = options.operator().call("POST", where, {"to": to})
+    done = remote.call("POST", where, {"to": to})
     options.record(done, lambda: _said(done))
 
 
@@ -104,8 +111,12 @@ def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None
     options.record(done, lambda: _said(done))
 
 
+def _is_there(one: Record) -> bool:
+    return bool(one["is_here"] or one["is_reachable"])
+
+
 def _said(done: dict[str, Any]) -> str:
     return (
-        f"{done['tenants']} tenants are at home in {done['target']}; the directory is"
+        f"{done['tenants']} tenants were moved to {done['target']}; the directory is"
         f" {done['directory']} (term {done['directory_term']})."
     )

@@ -4,6 +4,10 @@ First what the command line says (`--url`, `--key`, `--profile`), then the envir
 `client.json` that `fairway up` left in this folder, then the default profile. An address and a key
 belong together: the key of a file is shown to the address of that file only. An address of this
 folder that is not this machine's is shown no other key: the folder may be somebody else's.
+
+Of several servers (`FAIRWAY_URL` with commas) the next is asked when one gives no answer, and that
+is said: one dead server must not look like all. Servers of other regions (after a semicolon) are
+not asked: what an operator does is meant for one.
 """
 
 from __future__ import annotations
@@ -26,8 +30,7 @@ from fairway.cli.terminal.flag_words import in_flags, typed_flags
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
-from fairway.sdk.http.addresses import is_this_machine
-from fairway.sdk.http.settings import DEFAULT_URL, checked_url
+from fairway.sdk.http.addresses import DEFAULT_URL, checked_regions, is_this_machine
 from fairway.wire.problems import error_of
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ Role = Literal["tenant", "operator"]
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
 WHERE = Group("Server", sort_key=9)
 WAIT_SECONDS = 30.0
+CONNECT_SECONDS = 5.0  # of one among several servers
 TENANT_HEADER = "fairway-tenant"  # for whom an operator acts
 
 
@@ -88,9 +92,13 @@ class Options(Output):
         url = self.url or (None if self.profile else os.environ.get("FAIRWAY_URL"))
         known = [] if url and given else [one for one in self._known(role, given) if one.url]
         if url:
-            here = _plain(url)
-            kept = next((one.key for one in known if _plain(one.url) == here), "")
-            return Address(url, given or kept)
+            if given:
+                return Address(url, given)
+            for one in known:
+                its = _addresses(one.url)
+                if named := [text for address, text in _addresses(url).items() if address in its]:
+                    return Address(",".join(named), one.key)
+            return Address(url, "")
         return next(
             (Address(one.url, given or one.key) for one in known), Address(DEFAULT_URL, given or "")
         )
@@ -127,7 +135,7 @@ class Whose(Options):
         if self.whose is None:
             return self._remote("tenant")
         found = self.operator()
-        return Remote(found.url, found.key, acting_for=self.whose)
+        return Remote(found.urls, found.key, acting_for=self.whose)
 
 
 class Address(NamedTuple):
@@ -139,8 +147,9 @@ def _address(profile: Profile, role: Role) -> Address:
     return Address(profile.url, profile.key if role == "tenant" else profile.operator_key)
 
 
-def _plain(url: str) -> str:
-    return url.split(",")[0].strip().rstrip("/")
+def _addresses(urls: str) -> dict[str, str]:
+    """The addresses of the first region, to be compared; as they are written."""
+    return {one.strip().rstrip("/"): one for one in urls.split(";")[0].split(",")}
 
 
 PLAIN = Options()
@@ -154,26 +163,34 @@ class Reply(NamedTuple):
 
 
 class Remote:
-    """One server, spoken to with one key.
+    """One server of those that were named, spoken to with one key.
 
     By the standard library: a general client costs more to import than all else that a command
     does.
     """
 
     def __init__(self, url: str, key: str, acting_for: str | None = None) -> None:
-        self.url = url
+        self.url, *self._others = url.split(",")  # the one that is asked, and who is asked next
+        self._told: set[str] = set()
         self.key = key
         self._acting_for = acting_for
         self._acting = {} if acting_for is None else {TENANT_HEADER: acting_for}
         parsed = ApiKey.parse(key)
         self.scope = parsed.scope if parsed else ""  # what the key says of itself
 
+    @property
+    def urls(self) -> str:
+        """All that it may ask, as FAIRWAY_URL has them; first who is asked first."""
+        return ",".join((self.url, *self._others))
+
     def client(self) -> Client:
         """The SDK's, for what is followed: it comes back by itself, and costs its import."""
         from fairway.sdk.client.client import Client
         from fairway.sdk.http.settings import ClientSettings
 
-        settings = ClientSettings(url=self.url, api_key=self.key, acting_for=self._acting_for or "")
+        settings = ClientSettings(
+            url=self.urls, api_key=self.key, acting_for=self._acting_for or ""
+        )
         return Client(settings, user_agent="fairway-cli")
 
     def get(self, path: str, **query: Any) -> Any:
@@ -216,25 +233,49 @@ class Remote:
         content = None if body is None else msgspec.json.encode(body)
         if content is not None:
             said["content-type"] = "application/json"
+        for _ in self._others:
+            try:
+                return self._exchange(method, where, content, said)
+            except (HTTPException, OSError) as error:
+                if method != "GET" and not isinstance(error, _NotReached):
+                    raise self._no_answer(error) from error  # it may have been heard
+                self._go_on(error)
         try:
             return self._exchange(method, where, content, said)
         except (HTTPException, OSError) as error:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unavailable(f"No server answers at {self.url}: {why.rstrip('.')}.") from error
-        except ValueError as error:  # what no header may hold
-            raise InvalidRequest(f"This cannot be sent: {error}.") from None
+            raise self._no_answer(error) from error
 
     def _exchange(
         self, method: str, where: str, content: bytes | None, headers: dict[str, str]
     ) -> Reply:
         parts = _split(self.url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
+        patience = CONNECT_SECONDS if self._others else WAIT_SECONDS
+        connection = kind(parts.hostname or "", parts.port, timeout=patience)
         with closing(connection):
-            connection.request(method, parts.path + where, content, headers)
+            try:
+                connection.connect()
+            except OSError as error:
+                raise _NotReached(_why(error)) from error
+            connection.sock.settimeout(WAIT_SECONDS)
+            try:
+                connection.request(method, parts.path + where, content, headers)
+            except ValueError as error:  # what no header may hold
+                raise InvalidRequest(f"This cannot be sent: {error}.") from None
             reply = connection.getresponse()
             etag = reply.headers.get("etag", "")
             return Reply(reply.status, etag, reply.read())
+
+    def _go_on(self, error: Exception) -> None:
+        """To the next server, which is said once of each."""
+        left, (self.url, *self._others) = self.url, (*self._others, self.url)
+        if left not in self._told:
+            self._told.add(left)
+            words = f"No server answers at {left}: {_why(error)}. Asking {self.url}."
+            sys.stderr.write(f"fairway: {words}\n")
+
+    def _no_answer(self, error: Exception) -> Unavailable:
+        return Unavailable(f"No server answers at {self.url}: {_why(error)}.")
 
     def pages(self, path: str, name: str, most: int, **query: Any) -> list[dict[str, Any]]:
         """The items of a list over as many pages as it takes, so many at most."""
@@ -248,6 +289,15 @@ class Remote:
             if cursor is None:
                 break
         return found[:most]
+
+
+class _NotReached(OSError):
+    """There was no connection: nothing was said that could have been heard."""
+
+
+def _why(error: Exception) -> str:
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return why.rstrip(".")
 
 
 def _split(url: str) -> SplitResult:
@@ -269,7 +319,7 @@ def _stranger(url: str, reply: Reply) -> Unavailable:
 
 def _checked(url: str) -> str:
     try:
-        return checked_url(url)
+        return ",".join(checked_regions(url)[0])
     except ValueError as error:
         raise InvalidRequest(f"{error}.") from None
 

@@ -14,7 +14,7 @@ from fairway.core.insight.spans import span
 from fairway.core.ownership.shard_sight import QUEUED_COUNTED_MAX
 from fairway.sdk.durations import seconds_of
 
-app = App(name="shards", help="Who owns which shard, and more shards (operator).")
+app = App(name="shards", help="Who owns which shard; more shards; a tenant to another (operator).")
 
 PATH = "/v1/servers"
 MOVES_OVER_SHOWN = 3

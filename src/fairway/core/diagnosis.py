@@ -79,6 +79,9 @@ class Signs:
     storage_failures: int = 0
     usage_aside: int = 0  # rows of the log of usage that could not be booked
     disk: tuple[int, int] | None = None  # bytes left, of all
+    regions_away: tuple[str, ...] = ()
+    held_jobs: int = 0  # in this region, for others
+    held_in_doubt: int = 0  # of those, what a region may have that gave no answer
 
 
 def ailments(signs: Signs) -> list[Ailment]:
@@ -87,6 +90,7 @@ def ailments(signs: Signs) -> list[Ailment]:
         return [Ailment(Pain.DOWN, "No server answers.", "fairway check")]
     found = [
         *_of_servers(signs),
+        *_of_regions(signs),
         *_of_workers(signs),
         *_of_waiting(signs),
         *_of_restraints(signs),
@@ -100,7 +104,7 @@ def ailments(signs: Signs) -> list[Ailment]:
 CHECKS = {
     "database": "The database does not answer.",
     "jobs_writable": "Jobs cannot be written: their table is locked, or the store is read-only.",
-    "shards_owned": "No server owns some of the shards: their jobs are not given out.",
+    "shards_open": "No server gives out the jobs of some shards, or of all.",
 }
 
 
@@ -191,6 +195,25 @@ def _of_restraints(signs: Signs) -> list[Ailment]:
     if others > 0:
         kinds = ", ".join(f"{count} {kind}" for kind, count in signs.restraints.items() if count)
         found.append(Ailment(Pain.FAILING, f"In force for tenants: {kinds}.", "fairway restraints"))
+    return found
+
+
+def _of_regions(signs: Signs) -> list[Ailment]:
+    found = []
+    if signs.regions_away:
+        what = f"No server of another region answers: {_some(signs.regions_away)}."
+        if signs.held_jobs:
+            what += f" {_jobs(signs.held_jobs)} for other regions held here."
+        found.append(Ailment(Pain.STUCK, what, "fairway region ls"))
+    elif signs.held_jobs:
+        what = f"{_jobs(signs.held_jobs)} held here for other regions, on the way there."
+        found.append(Ailment(Pain.SLOW, what, "fairway region ls"))
+    if signs.held_in_doubt:
+        what = (
+            f"{_jobs(signs.held_in_doubt)} in doubt: only the region that was asked to take them"
+            " can say whether it has."
+        )
+        found.append(Ailment(Pain.STUCK, what, "fairway region ls"))
     return found
 
 

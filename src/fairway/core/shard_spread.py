@@ -20,6 +20,7 @@ from typing import NamedTuple
 from fairway.core.ids import ShardId
 
 SHARDS_PER_MOVE = 16  # of so many shards one is on its way at a time, in all the cluster
+GOLDEN = 0x9E3779B1  # 2**32 times the golden ratio's fraction: neighbours land far apart
 
 
 class LiveServer(NamedTuple):
@@ -86,6 +87,15 @@ def moves_at_once(shards: int) -> int:
     return max(shards // SHARDS_PER_MOVE, 1)
 
 
+def scattered(shard: ShardId) -> int:
+    """The order in which shards are given, the greatest first: from all over the numbers.
+
+    Tenants fill shards by their numbers, from the lowest on. Were the highest given, a platform
+    with fewer tenants than one server has shards would do all of its work at that server.
+    """
+    return shard * GOLDEN % 2**32
+
+
 def plan(spread: Spread) -> SpreadPlan:
     """Who takes which free shard now, and who lets which go for whom."""
     there = members(spread)
@@ -112,9 +122,9 @@ def _of_leaving(spread: Spread, held: Mapping[str, int]) -> int:
 
 
 def _surplus(spread: Spread, held: Mapping[str, int], allowed: Mapping[str, int]) -> list[ShardId]:
-    """Of each that holds more than it may, the shards with the highest numbers; in turn."""
+    """Of each that holds more than it may, the shards that it gives; in turn."""
     by_owner: dict[str, list[ShardId]] = {}
-    for shard in sorted(spread.owned, reverse=True):
+    for shard in sorted(spread.owned, key=scattered, reverse=True):
         by_owner.setdefault(spread.owned[shard], []).append(shard)
     found = [
         (place, name, shard)

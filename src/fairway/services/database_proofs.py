@@ -6,11 +6,13 @@ It logs nothing: a look at a database does not wait for a log to be set up.
 from __future__ import annotations
 
 from fairway.core.errors import Unavailable
+from fairway.core.regions.region_map import unfit_store
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Database
 from fairway.store.connections.hosts import identity_of
 from fairway.store.postgres.inspection import read_facts
 from fairway.store.postgres.tuning import inspect_connections
+from fairway.store.regions.regions import region_signs
 
 PROOF_SECONDS = 30.0
 #: Its nodes are asked as whoever asks the coordinator, and hear nothing of the tenant.
@@ -44,6 +46,17 @@ async def prove_row_security(database: Database) -> None:
                 await row_security_proof.prove_server(connection)
     except row_security_proof.CANNOT_ASK as error:
         raise row_security_proof.cannot_ask(error) from error
+
+
+async def prove_region(database: Database, region: str) -> None:
+    """Refuse to begin where this region could own nothing: its loops would fail for ever."""
+    if not region:
+        return
+    async with database.background() as connection:
+        founded_as, has_parts = await region_signs(connection)
+    why = unfit_store(region, founded_as, has_parts=has_parts)
+    if why is not None:
+        raise Unavailable(why, code="WRONG_REGION")
 
 
 async def prove_connections(database: Database, processes: int) -> None:

@@ -13,6 +13,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.database_proofs import (
     be_one_database,
     prove_connections,
+    prove_region,
     prove_row_security,
 )
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
@@ -55,6 +56,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
     )
     await prove_connections(database, settings.server_processes)
     await prove_row_security(database)
+    await prove_region(database, settings.region)
     return database
 
 

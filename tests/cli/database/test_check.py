@@ -35,6 +35,26 @@ def test_a_real_database_is_looked_at(tmp_path: Path, database_url: str) -> None
     assert "synchronous_commit" in ended.out
 
 
+def test_a_database_of_another_region_is_told(tmp_path: Path, database_url: str) -> None:
+    """A server would start there, own nothing, and let all jobs stand still."""
+    found = "INSERT INTO region_state (region, directory, directory_term) VALUES ('us', 'us', 1)"
+    asyncio.run(_run(database_url, [found]))
+    named = {
+        "FAIRWAY_REGION": "eu",
+        "FAIRWAY_REGIONS": "eu=http://127.0.0.1:1;us=http://127.0.0.1:2",
+        "FAIRWAY_REGION_SECRET": "one secret of all regions",
+        "FAIRWAY_DATABASE_URL": database_url,
+    }
+    try:
+        ended = fairway(tmp_path, "check", **named)
+        served = fairway(tmp_path, "server", "--port", "1", **named)
+    finally:
+        asyncio.run(_run(database_url, ["DELETE FROM region_state"]))
+    assert ended.status == 1
+    assert "This database is the region 'us', and FAIRWAY_REGION is 'eu'" in ended.out
+    assert (served.status, "This database is the region 'us'" in served.err) == (1, True)
+
+
 async def _alter(database_url: str, change: str) -> None:
     connection = await asyncpg.connect(database_url)
     name = await connection.fetchval("SELECT current_database()")

@@ -23,6 +23,7 @@ from fairway.core.regions.region_map import (
     parsed_regions,
     region_map,
     region_number_of,
+    unfit_store,
     wrong_regions,
 )
 from fairway.runtime.clock import SystemClock
@@ -172,3 +173,15 @@ def test_what_is_turned_away_for_now_is_sent_again() -> None:
     assert not is_to_be_sent_again(None)
     assert not is_to_be_sent_again(for_good)
     assert not is_to_be_sent_again([made, for_good])
+
+
+def test_a_store_that_no_server_of_the_region_may_serve() -> None:
+    several = unfit_store("eu", None, has_parts=True)
+    assert several is not None
+    assert "several shards" in several
+    another = unfit_store("eu", "us", has_parts=False)
+    assert another is not None
+    assert "is the region 'us'" in another
+    assert unfit_store("eu", "eu", has_parts=False) is None
+    assert unfit_store("eu", None, has_parts=False) is None
+    assert unfit_store("", None, has_parts=True) is None

@@ -22,7 +22,7 @@ from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.parent_death import follow
-from fairway.sdk.http.settings import checked_url
+from fairway.sdk.http.addresses import checked_urls as addresses_in
 from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
@@ -216,7 +216,7 @@ def checked_urls(urls: list[str]) -> list[str]:
             " regions): give each worker those of its own region (--url or FAIRWAY_URL)."
         )
     try:
-        return [checked_url(url) for url in urls]
+        return list(addresses_in(",".join(urls)))
     except ValueError as error:
         raise InvalidRequest(f"{error}.") from None
 

@@ -107,3 +107,18 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def unfit_store(region: str, founded_as: str | None, *, has_parts: bool) -> str | None:
+    """Why servers of this region (empty: of none) must not serve on such a store; or None."""
+    if region and founded_as is None and has_parts:
+        return (
+            "A tenant of this platform has several shards, so it cannot have regions: start servers"
+            " without FAIRWAY_REGION."
+        )
+    if region and founded_as not in (None, region):
+        return (
+            f"This database is the region {founded_as!r}, and FAIRWAY_REGION is {region!r}: each"
+            " region has a database of its own."
+        )
+    return None

@@ -55,8 +55,13 @@ def text_of(regions: tuple[tuple[str, ...], ...]) -> str:
     return ";".join(map(",".join, regions))
 
 
-def is_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+def is_this_machine(text: str) -> bool:
+    """Whether all addresses in this text are of this machine."""
+    return all(map(_is_loopback, text.replace(";", ",").split(",")))
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url.strip()).hostname or ""
     is_loopback = host.startswith("127.") and host.replace(".", "").isdecimal()
     return is_loopback or host in ("localhost", "::1")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from fairway.sdk.http.addresses import DEFAULT_URL as DEFAULT_URL
-from fairway.sdk.http.addresses import checked_regions, checked_urls, is_this_machine, text_of
+from fairway.sdk.http.addresses import checked_regions, is_this_machine, text_of
 
 
 class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -40,11 +40,6 @@ def find_settings(url: str | None = None, api_key: str | None = None) -> ClientS
     if api_key and not is_this_machine(kept.url):
         return ClientSettings(api_key=api_key)
     return ClientSettings(url=kept.url, api_key=api_key or kept.api_key)
-
-
-def checked_url(text: str) -> str:
-    """The first of the addresses, for who speaks to one server only."""
-    return checked_urls(text)[0]
 
 
 def _from_file(path: Path) -> ClientSettings:

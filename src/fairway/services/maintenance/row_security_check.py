@@ -10,7 +10,7 @@ import asyncpg
 
 from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
-from fairway.services.database_proofs import be_one_database, prove_row_security
+from fairway.services.database_proofs import be_one_database, prove_region, prove_row_security
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.connections.row_security import missing_grants, missing_roles
@@ -53,6 +53,7 @@ async def _prove(dsn: str, owner_dsn: str, settings: Settings) -> None:
     )
     try:
         await prove_row_security(database)
+        await prove_region(database, settings.region)
     finally:
         database.terminate()
 

@@ -58,7 +58,7 @@ ROUNDS_PER_TERM = 5
 LATE_ROUNDS = 2.5  # a heartbeat that is older is late
 SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
 LOCKED_SECONDS = 0.1  # until a free shard whose row somebody held is tried again
-LOST = "shard lost to another owner"
+LOST = "shards lost to another owner"
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
 WHOLE_LOOK_SECONDS = 0.01
@@ -277,8 +277,7 @@ class Ownership:
         if lost := held.keys() - renewed.keys():
             is_over = not self._settings.owns_shards
             event = "an owner is back, degraded mode is over" if is_over else LOST
-            for shard in sorted(lost):
-                log.warning(event, shard=shard, term=held[shard])
+            log.warning(event, shards=sorted(lost), newest_term=max(held[one] for one in lost))
             self._dispatcher.close_shard(*lost)
         self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.pulls import UnownedShards
 from fairway.core.ids import ShardId, Term
-from fairway.core.shard_spread import LiveServer, Spread, is_awaited, plan
+from fairway.core.shard_spread import LiveServer, Spread, is_awaited, plan, scattered
 from fairway.store.leadership import Server, ShardRow
 
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
@@ -92,7 +92,8 @@ class Spreading:
             return []
         kept = {one: us for one, us in self._kept_until_us.items() if us > now_us}
         self._kept_until_us = kept
-        return sorted((shard for shard in opened if shard not in kept), reverse=True)[:count]
+        may_go = (shard for shard in opened if shard not in kept)
+        return sorted(may_go, key=scattered, reverse=True)[:count]
 
     def _moving(self, look: ClusterLook, free: Collection[ShardId], now_us: int) -> int:
         """How many taken shards are about to be opened."""

@@ -155,6 +155,7 @@ def home_away(region: str) -> Unavailable:
 def directory_away(region: str) -> Unavailable:
     return Unavailable(
         f"Tenants, tiers, keys and homes are changed in the region {region}, and none of its"
-        " servers answers. Nothing was changed.",
+        " servers answers. Nothing was changed. Bring it back; if it is lost, fail it over:"
+        f" `fairway region failover {region} --to NAME`.",
         code="DIRECTORY_UNREACHABLE",
     )

@@ -62,6 +62,12 @@ async def found_region(connection: Connection, region: str, directory: str) -> R
     return await read_region(connection)
 
 
+async def region_signs(connection: Connection) -> tuple[str | None, bool]:
+    """The region that this store was founded as, if any; whether a tenant has several shards."""
+    row = await fetch_row(connection, _SQL["region_signs"])
+    return (None, False) if row is None else (row["region"], row["has_parts"])
+
+
 async def read_region(connection: Connection) -> RegionRow:
     row = await fetch_row(connection, _SQL["read_region"])
     if row is None:
