@@ -23,7 +23,7 @@ HOT = {
     "services/busy_shards.py",
     # groups: who comes meanwhile shares the next one
     "services/jobs/job_reader.py", "services/recording/row_writer.py",
-    "services/submit/submission.py",
+    "services/submit/submission.py", "services/recording/lease_writer.py",
     # in turn
     "services/backpressure/connection_turns.py",
     # once, at the start

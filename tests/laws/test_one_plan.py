@@ -40,7 +40,7 @@ ALL: dict[str, Statement] = {
 }
 HOT = [
     "record_successes", "record_successes_in_place", "record_parents", "settle", "write_leases",
-    "read_ends",
+    "read_ends", "unlocked",
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "next_queued", "pull_heads", "pull_jobs", "due_bunches", "end_refused", "next_second",

@@ -113,6 +113,7 @@ BY_BATCH = [
     "settle",
     "end_refused",
     "write_leases",
+    "unlocked",
     "read_ends",
     "read_held",
     "read_states",

@@ -273,14 +273,14 @@ async def test_rows_that_are_not_where_their_ids_say_go_by_shard(database: Datab
 
 async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part[set[str]]]:
     shards = [SHARD] * len(rows)
-    return [part async for part in writer.write(table.insert, shards, rows, patient=True)]
+    return [part async for part in writer.write(table.insert, shards, rows)]
 
 
 async def test_with_patience_an_error_inside_the_store_may_pass(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
-    table, writer = Table({5}), RowWriter(database, {SHARD: Term(1)})
+    table, writer = Table({5}), RowWriter(database, {SHARD: Term(1)}, patient=True)
     table.passing = [asyncpg.InternalServerError("cache lookup failed")]
     assert [type(part) for part in await patiently(writer, table, [1])] == [RowsWritten]
     parts = await patiently(writer, table, [4, 5, 6])
@@ -295,7 +295,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
     monkeypatch.setattr(row_writer, "RETRY_SECONDS_MAX", 0.01)
     many = list(range(2 * row_writer.WIDESPREAD))
-    table, writer = Table(set(many)), RowWriter(database, {SHARD: Term(1)})
+    table, writer = Table(set(many)), RowWriter(database, {SHARD: Term(1)}, patient=True)
     writing = asyncio.create_task(patiently(writer, table, many))
     await asyncio.sleep(0.5)
     assert not writing.done()

@@ -60,9 +60,9 @@ class LeaseWriter:
         self._lazy_us = lazy_after_ms * 1000
         self._together = together_of(database)
         self._database = database
-        self._writer = RowWriter(database, dispatcher.terms())
+        self._writer = RowWriter(database, dispatcher.terms(), patient=True)
         turns = turns_of(database, HELD_WRITES_MAX)
-        self._held_writer = RowWriter(database, dispatcher.terms(), turns)
+        self._held_writer = RowWriter(database, dispatcher.terms(), turns, patient=True)
         self._locked = LockedRows("leases")
         self._held: set[Lease] = set()  # whose rows somebody holds
 
@@ -192,11 +192,9 @@ class LeaseWriter:
         """
         shards, rows = [*map(_shard_of, leases)], [*map(self._row, leases)]
         apart = [place for place, lease in enumerate(leases) if lease.home is not None]
-        write = self._write_rows
+        parts = writer.write_beside(self._write_rows, shards, rows, on_lock, apart, term)
         decided, locked = set[int](), list[RowsLocked]()
-        async for part in writer.write_beside(
-            write, shards, rows, on_lock, apart, term, patient=True
-        ):
+        async for part in parts:
             if isinstance(part, RowRefused):
                 decided.add(part.number)
                 self._dispatcher.take_back(leases[part.number], lease_refusal(part.error))

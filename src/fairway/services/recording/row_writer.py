@@ -109,11 +109,16 @@ class RowWriter:
         database: Database,
         terms: Mapping[ShardId, Term],
         turns: Turns | None = None,
+        *,
+        patient: bool = False,
     ) -> None:
-        """`turns` are had for each use of a connection: a semaphore says how many there may be."""
+        """`turns` are had for each use of a connection: a semaphore says how many there may be.
+        With patience a row is refused only when it was several times, and not while the store
+        refuses all."""
         self._database = database
         self._turns = turns or turns_of(database)
         self._terms = terms  # shard → the term under which this server owns it
+        self._patient = patient
         self._refusals = _Refusals()
 
     def term_of(self, shard: ShardId) -> Term:
@@ -127,18 +132,16 @@ class RowWriter:
         rows: Sequence[Row],
         term: Term | None = None,
         *,
-        patient: bool = False,
         apart: Collection[int] = (),
     ) -> AsyncIterator[Part[Answer]]:
         """Each part as soon as it is written or refused; what is in none is not ours any more.
 
         `shards` are those of the rows, side by side. `term` is the one under which the rows, of one
-        shard then, were taken, if they have waited since. With patience a row is refused only when
-        it was several times, and not while the store refuses all. Rows at the places `apart` are
-        not where their ids say: a statement takes those of one shard alone.
+        shard then, were taken, if they have waited since. Rows at the places `apart` are not where
+        their ids say: a statement takes those of one shard alone.
         """
         batch = _Batch(shards, self._terms, term, apart)
-        async for part in self._write(statement, batch, rows, OnLock.WAIT, patient=patient):
+        async for part in self._write(statement, batch, rows, OnLock.WAIT):
             yield part
 
     async def write_beside(
@@ -149,12 +152,10 @@ class RowWriter:
         on_lock: OnLock,
         apart: Collection[int] = (),
         term: Term | None = None,
-        *,
-        patient: bool = False,
     ) -> AsyncIterator[Part[Answer] | RowsLocked]:
         """As `write`; and what becomes of those of which somebody holds one, the caller says."""
         batch = _Batch(shards, self._terms, term, apart)
-        async for part in self._write(statement, batch, rows, on_lock, patient=patient):
+        async for part in self._write(statement, batch, rows, on_lock):
             yield part
         for places in batch.left:
             yield RowsLocked(places, batch.terms[shards[places[0]]])
@@ -165,8 +166,6 @@ class RowWriter:
         batch: _Batch,
         rows: Sequence[Row],
         on_lock: OnLock,
-        *,
-        patient: bool,
     ) -> AsyncIterator[Part[Answer]]:
         tries, rounds = 0, 0
         while batch.is_left():
@@ -185,7 +184,7 @@ class RowWriter:
                     continue
                 if isinstance(error, FlowsBusy) or not is_about_rows(error):
                     tries = await self._wait(error, tries)
-                elif not self._is_to_be_tried(statement, batch, error, rounds if patient else None):
+                elif not self._is_to_be_tried(statement, batch, error, rounds):
                     yield RowRefused(places[0], error)
             else:
                 batch.parts.popleft()
@@ -196,7 +195,7 @@ class RowWriter:
                     yield RowsWritten(places, answer)
 
     def _is_to_be_tried(
-        self, statement: object, batch: _Batch, error: Exception, rounds: int | None
+        self, statement: object, batch: _Batch, error: Exception, rounds: int
     ) -> bool:
         """The first part was refused: in halves; or alone once more, with patience for so many
         rounds by now. Else it is the one row that the store will not take."""
@@ -205,7 +204,7 @@ class RowWriter:
         if len(places) > 1:
             batch.halve(places)
             return True
-        if rounds is None or not self._refusals.may_pass(statement, error, rounds):
+        if not (self._patient and self._refusals.may_pass(statement, error, rounds)):
             return False
         batch.again.append(places)
         return True
