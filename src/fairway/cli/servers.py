@@ -12,6 +12,7 @@ from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.errors import InvalidRequest
 from fairway.core.insight.spans import span
 from fairway.core.ownership.shard_sight import QUEUED_COUNTED_MAX
+from fairway.core.ownership.tenant_move import WAIT_SECONDS_MAX
 from fairway.sdk.durations import seconds_of
 
 app = App(name="shards", help="Who owns which shard; more shards; a tenant to another (operator).")
@@ -129,9 +130,12 @@ def move(
 
 def _whole_seconds(text: str) -> int:
     try:
-        return max(round(seconds_of(text)), 1)
+        found = max(round(seconds_of(text)), 1)
     except ValueError as error:
         raise InvalidRequest(f"--wait: {error}.") from None
+    if found > WAIT_SECONDS_MAX:
+        raise InvalidRequest(f"--wait: {text} is too long: {span(WAIT_SECONDS_MAX)} at most.")
+    return found
 
 
 @app.command

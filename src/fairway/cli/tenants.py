@@ -213,6 +213,13 @@ def _agreed_of(remote: Remote, name: str, what: str, *, yes: bool) -> None:
     agreed(f"This {what}.", yes=yes)
 
 
+#: What is said when a tenant is made, and not changed like its other fields.
+ELSEWHERE = {
+    "shard": "A tenant is moved to another shard with `fairway shards move TENANT --to N`.",
+    "shards": "How many shards a tenant has is said when it is made, and not changed later.",
+}
+
+
 def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
     """`("weight=5", "reserved.short=2")` as the fields of a request, which has those in `known`."""
     found: dict[str, Any] = {}
@@ -222,6 +229,8 @@ def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
             raise InvalidRequest(
                 f"{text!r}: write it as field=value; the fields are {', '.join(known)}."
             )
+        if name in ELSEWHERE and name not in known:
+            raise InvalidRequest(ELSEWHERE[name])
         if name.partition(".")[0] not in known:
             raise InvalidRequest(f"There is no field {name!r}; there are {', '.join(known)}.")
         if name.startswith("reserved."):

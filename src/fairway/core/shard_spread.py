@@ -20,7 +20,7 @@ from typing import NamedTuple
 from fairway.core.ids import ShardId
 
 SHARDS_PER_MOVE = 16  # of so many shards one is on its way at a time, in all the cluster
-GOLDEN = 0x9E3779B1  # 2**32 times the golden ratio's fraction: neighbours land far apart
+GOLDEN = 0x9E3779B1  # the golden ratio in 32 bits: neighbours land far apart
 
 
 class LiveServer(NamedTuple):
@@ -93,7 +93,7 @@ def scattered(shard: ShardId) -> int:
     Tenants fill shards by their numbers, from the lowest on. Were the highest given, a platform
     with fewer tenants than one server has shards would do all of its work at that server.
     """
-    return shard * GOLDEN % 2**32
+    return shard * GOLDEN & 0xFFFFFFFF
 
 
 def plan(spread: Spread) -> SpreadPlan:

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 
 import { act, useLoad } from '../../api';
 import { Card, Confirm, Empty, LoadsIfThere, Page, toast } from '../../components';
-import type { ScaledPool } from '../../types';
+import type { ScaledPool, ShardList } from '../../types';
 import { Decisions } from './decisions';
 import { Moves } from './moves';
 import { OverrideDialog, overridePath } from './override_dialog';
@@ -15,10 +15,12 @@ const EVERY_MS = 5000;
 
 export function FleetPage(): JSX.Element {
   const found = useLoad<{ pools: ScaledPool[] }>('/v1/autoscale', { tenant: null, every: EVERY_MS });
+  const shards = useLoad<ShardList>('/v1/shards', { tenant: null, every: EVERY_MS });
+  const moves = shards.data?.moves ?? [];
   return (
     <Page title="Fleet" about="Servers and their shards; how many workers each pool has and wants, and why.">
-      <Servers />
-      <Moves />
+      <Servers moving={moves.filter((one) => !one.finished_at).length} />
+      <Moves moves={moves} />
       <LoadsIfThere of={found} lines={8} missing={<NotThere />}>
         {({ pools }) => <Pools pools={pools} reload={found.reload} />}
       </LoadsIfThere>

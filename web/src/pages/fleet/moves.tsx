@@ -19,9 +19,7 @@ const STATES: Record<Move['state'], [Tone, string, string]> = {
 };
 
 /** Those under way, and the last that are over; nothing where no tenant was ever moved. */
-export function Moves(): JSX.Element | null {
-  const found = useLoad<ShardList>('/v1/shards', { tenant: null, every: EVERY_MS });
-  const moves = found.data?.moves ?? [];
+export function Moves({ moves }: { moves: Move[] }): JSX.Element | null {
   if (moves.length === 0) return null;
   return (
     <Card title="Tenants that move" about="Nothing of a tenant starts while it moves; others go on." flush>
@@ -63,7 +61,8 @@ const COLUMNS: Column<Move>[] = [
     wide: true,
     cell: (one) => (
       <>
-        <MoveState move={one} /> {one.note && <span class="muted break">{one.note}</span>}
+        <MoveState move={one} />
+        {one.note && <div class="muted break">{one.note}</div>}
       </>
     ),
   },

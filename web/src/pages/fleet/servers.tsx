@@ -17,10 +17,11 @@ const STATES: Record<string, [Tone, string, string]> = {
   gone: ['muted', 'Gone', 'Its heartbeat has run out; others own its shards.'],
 };
 
-export function Servers(): JSX.Element {
+/** Nobody owns a shard that a tenant is moved to: so many of those without an owner hold up nothing. */
+export function Servers({ moving }: { moving: number }): JSX.Element {
   const found = useLoad<ServerList>('/v1/servers', { tenant: null, every: EVERY_MS });
   return (
-    <Card title="Servers" about={found.data && inWords(found.data)} flush>
+    <Card title="Servers" about={found.data && inWords(found.data, moving)} flush>
       <Loads of={found} lines={3}>
         {(all) => (
           <Table
@@ -37,11 +38,14 @@ export function Servers(): JSX.Element {
   );
 }
 
-function inWords(all: ServerList): string {
+function inWords(all: ServerList, moving: number): string {
   const owners = all.items.filter((one) => one.shards > 0).length;
   const free = all.shards - all.shards_owned;
-  const owned = `${plural(owners, 'server')} ${owners === 1 ? 'owns' : 'own'} ${count(all.shards_owned)} of ${plural(all.shards, 'shard')}`;
-  return free > 0 ? `${owned}; ${count(free)} without an owner: what is in there waits.` : `${owned}.`;
+  const awaited = Math.min(moving, free);
+  const words = [`${plural(owners, 'server')} ${owners === 1 ? 'owns' : 'own'} ${count(all.shards_owned)} of ${plural(all.shards, 'shard')}`];
+  if (awaited > 0) words.push(`${count(awaited)} is for a tenant that moves there`);
+  if (free > awaited) words.push(`${count(free - awaited)} without an owner: what is in there waits`);
+  return `${words.join('; ')}.`;
 }
 
 function isLate(one: ListedServer): boolean {
