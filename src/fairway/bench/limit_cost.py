@@ -113,6 +113,7 @@ class _Dispatching:
         )
         ports = Ports(
             write_leases=self._to_write.extend,
+            lazy_lease=lambda: None,
             record_ends=lambda ends: None,
             want_reads=lambda: None,
             drop_expired=lambda leases: Sorted(leases, []),

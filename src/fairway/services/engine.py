@@ -44,6 +44,7 @@ class EnginePorts(NamedTuple):
     on_scheduled: Callable[[], None]  # a retry is to be run later
     on_restrained: Callable[[], None]  # the store and the tenant are to hear of it
     want_reads: Callable[[], None]  # windows run low
+    lazy_lease: Callable[[], None]  # there is one again that may have to be written
 
 
 class Engine:
@@ -66,6 +67,7 @@ class Engine:
             dispatching,
             Ports(
                 write_leases=self._write_leases,
+                lazy_lease=ports.lazy_lease,
                 record_ends=self._record_ends,
                 want_reads=ports.want_reads,
                 drop_expired=ports.drop_expired,

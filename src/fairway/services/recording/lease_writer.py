@@ -24,6 +24,7 @@ from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.shard_terms import ShardsLost
 
 LEASE_WRITES_MAX = 2
+IDLE_US = 10_000_000
 
 
 class LeaseWriter:
@@ -184,8 +185,9 @@ def _shard_of(lease: Lease) -> ShardId:
 def lazy_rest_us(oldest_us: int | None, now_us: int, lazy_us: int) -> int:
     """Until the next look: who is granted from now on is not due before a whole time is over.
 
-    At most twice in that time, so nobody waits for more than one and a half of it.
+    At most twice in that time, so nobody waits for more than one and a half of it. While there is
+    nothing to look at, the first that comes wakes the loop.
     """
     if oldest_us is None:
-        return lazy_us
+        return IDLE_US
     return min(max(oldest_us + lazy_us - now_us, lazy_us // 2), lazy_us)
