@@ -50,6 +50,7 @@ FOR_ALL = {
     "shards_with_news": "with events to be put in order",
     "shards_with_webhooks": "with webhooks",
     "shards_with_actions": "with bulk actions under way",
+    "shards_with_checkpoints": "with checkpoints; those of jobs that are over are looked for",
     "shards_ticking": "with schedules",
     # Time passes for all jobs alike.
     "due_bunches": "which tenants have due jobs; they are promoted by name",

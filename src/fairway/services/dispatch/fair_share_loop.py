@@ -44,15 +44,17 @@ class FairShareLoop:
 
     async def run_once(self, now_us: int) -> float:
         """Start charging what outlived its prepayment; now and then, look at every tenant."""
+        is_running = False
         for _, share in self._dispatcher.all_shares():
             share.tick(now_us)
+            is_running |= share.is_running
         if now_us >= self._pass_due_us:
             effort = Effort()
             self._pass_due_us = now_us + PASS_US  # also when what follows fails
             await self._look_at_all()
             await self._write()
             self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
-        return common_rest(TICK_SECONDS) if self._dispatcher.leases else IDLE_SECONDS
+        return common_rest(TICK_SECONDS) if is_running else IDLE_SECONDS
 
     async def take_over(self, shards: Collection[ShardId]) -> None:
         """What the tenants of these shards owe, by their earlier owners' word."""
