@@ -6,6 +6,7 @@ the last beat tells the two apart, and holds whatever the load was.
 
 To be woken costs more than a beat itself, and nothing is held up in a loop that computes nothing:
 then beats are rare, and whatever begins to work says so (`stir`), so that the next one is near.
+What works without having said so is noticed by the time that it computed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fairway.runtime.telemetry import Metrics, logger
 log = logger("loop")
 
 BEAT_SECONDS = 0.025
-QUIET_SECONDS = 1.0  # between beats while nothing is computed
+QUIET_SECONDS = 0.25  # between beats while nothing is computed
 QUIET_BUSY_SECONDS = 0.001  # of processor time between two beats: as good as nothing
 LOG_SECONDS = 0.25  # a stall this long is worth a line
 WINDOW_SECONDS = 60.0
@@ -35,7 +36,7 @@ class Stall(NamedTuple):
 class StallWatch:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._due = self._busy = self._window_ends = 0.0
+        self._due = self._thread = self._window_ends = 0.0
         self._beat_seconds = BEAT_SECONDS
         self._timer: asyncio.TimerHandle | None = None
         self._windows = (Stall(), Stall())  # the present one and the one before
@@ -44,6 +45,7 @@ class StallWatch:
     def start(self) -> None:
         """On the loop that is to be watched."""
         self._window_ends = time.monotonic() + WINDOW_SECONDS
+        self._thread = time.thread_time()
         self._rest(BEAT_SECONDS)
 
     def stop(self) -> None:
@@ -68,14 +70,14 @@ class StallWatch:
         self._windows = (Stall(), Stall())
 
     def _rest(self, seconds: float) -> None:
-        self._beat_seconds = seconds
-        self._due, self._busy = time.monotonic() + seconds, time.thread_time()
+        self._beat_seconds, self._due = seconds, time.monotonic() + seconds
         self._timer = asyncio.get_running_loop().call_later(seconds, self._beat)
 
     def _beat(self) -> None:
-        now, used = time.monotonic(), time.thread_time() - self._busy
-        late = max(now - self._due, 0.0)
-        busy = max(used - self._beat_seconds, 0.0)
+        now, thread = time.monotonic(), time.thread_time()
+        used, self._thread = thread - self._thread, thread
+        busy = max(used - BEAT_SECONDS, 0.0)
+        late = max(now - self._due, busy)
         self._metrics.stalls.observe(late)
         present, before = self._windows
         if now > self._window_ends:
