@@ -50,6 +50,7 @@ FOR_ALL = {
     "shards_with_news": "with events to be put in order",
     "shards_with_webhooks": "with webhooks",
     "shards_with_actions": "with bulk actions under way",
+    "shards_with_checkpoints": "with checkpoints; those of jobs that are over are looked for",
     "shards_ticking": "with schedules",
     # Time passes for all jobs alike.
     "due_bunches": "which tenants have due jobs; they are promoted by name",
@@ -107,9 +108,11 @@ FOR_ALL = {
     "paused_by_caps": "to hold jobs back",
     # What every server knows by heart.
     "all_pauses": "to hold jobs back",
+    "any_restraints": "whether there are any",
     "circuits_after": "the same, page by page",
     "quarantines_after": "the same, page by page",
     "changed_tenants": "terms of tenants",
+    "directory_news": "whether there are any",
     "touch_tenants_of_tier": "an operator changed a tier: all its tenants are read again",
     "all_namers": "who has named which job type",
     "stale_tenants": "whose names should be looked at; they are let go by name",

@@ -6,11 +6,19 @@ import asyncio
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from fairway.runtime import loops
 from fairway.runtime.clock import ManualClock
-from fairway.runtime.loops import PAUSE_MAX_SECONDS, Loop, Wakeups
+from fairway.runtime.loops import (
+    PAUSE_MAX_SECONDS,
+    SHORTENED_PART,
+    Loop,
+    Wakeups,
+    rest_with_others_ms,
+)
 
 
 class Step:
@@ -179,3 +187,33 @@ async def test_work_is_given_up_when_the_event_comes_first() -> None:
 
     with pytest.raises(ValueError, match="as it was"):
         await loops.done_before(asyncio.Event(), fail())
+
+
+@given(st.integers(0, 100_000), st.integers(0, 1 << 40))
+def test_a_common_rest_is_a_little_shorter_and_never_longer(rest_ms: int, now_ms: int) -> None:
+    found_ms = rest_with_others_ms(rest_ms, now_ms)
+    assert rest_ms * (1 - SHORTENED_PART) <= found_ms <= rest_ms
+
+
+@given(st.sampled_from([1000, 2000, 5000]), st.lists(st.integers(0, 4000), min_size=2, max_size=6))
+def test_loops_that_rest_for_as_long_come_to_the_same_moments(
+    rest_ms: int, begun_ms: list[int]
+) -> None:
+    """A round takes a moment; however they began, after a few they end up together."""
+    moments = list(begun_ms)
+    for _ in range(8):
+        moments = [now + 3 + rest_with_others_ms(rest_ms, now + 3) for now in moments]
+    assert {now % 1000 for now in moments} == {0}
+
+
+async def test_whoever_watches_the_loop_hears_of_every_round() -> None:
+    begun: list[int] = []
+    step = Step(rest_seconds=0.01)
+    loop = Loop(
+        "test", step.run_once, ManualClock(), on_round=lambda: begun.append(len(step.calls))
+    )
+    loop.start()
+    await step.next_call()
+    await step.next_call()
+    await loop.stop()
+    assert begun[:2] == [0, 1]

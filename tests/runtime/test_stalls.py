@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from fairway.runtime.stalls import StallWatch
+from fairway.runtime.stalls import QUIET_SECONDS, StallWatch
 from fairway.runtime.telemetry import Metrics
 
 
@@ -40,3 +40,30 @@ async def test_a_loop_that_is_kept_waiting_computes_nothing() -> None:
     assert stall.late_seconds >= 0.25
     assert stall.busy_seconds < 0.1
     watch.stop()
+
+
+async def test_beats_are_rare_while_nothing_is_computed_and_near_when_something_begins() -> None:
+    metrics = Metrics()
+    watch = StallWatch(metrics)
+    watch.start()
+    await asyncio.sleep(0.3)
+    assert watch._beat_seconds == QUIET_SECONDS
+    watch.stir()
+    time.sleep(0.2)  # noqa: ASYNC251  # what began holds the loop
+    await beats(watch)
+    assert watch.longest().late_seconds >= 0.15
+    await asyncio.sleep(0.1)
+    assert watch._beat_seconds == QUIET_SECONDS
+    watch.forget()
+    until = time.thread_time() + 0.1  # nobody said that it begins, and it is over before a beat
+    while time.thread_time() < until:
+        pass
+    watch.stir()
+    await asyncio.sleep(QUIET_SECONDS)
+    assert 0.05 <= watch.longest().busy_seconds <= watch.longest().late_seconds
+    count = metrics.registry.get_sample_value("fairway_loop_late_seconds_count")
+    assert count is not None
+    assert count <= 12, "some thirty would have come"
+    watch.stop()
+    watch.stir()
+    assert watch._timer is None

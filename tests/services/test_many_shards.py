@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on, submit, until
 
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import JobId, ShardId, shard_of
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Metrics
+from fairway.services.busy_shards import busy_shards, due_shards
 from fairway.services.platform import Platform
 from fairway.services.scheduling import promoter, ticker
 from fairway.services.scheduling.promoter import Promoter
-from fairway.store.shard_looks import Soon
+from fairway.store import shard_looks
+from fairway.store.shard_looks import Soon, Work
 
 COUNT = 8
 
@@ -106,3 +109,39 @@ async def test_who_waits_for_tomorrow_looks_again_soon(
     caps = PromotionCaps()
     moves = Promoter(many.database, many.dispatcher, Metrics(), many.clock, caps)
     assert max(await moves.run_once(0), await many.ticker.run_once(0)) <= 1.0
+
+
+async def test_loops_that_look_at_the_same_time_have_one_statement(
+    many: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if many.database.by_shard:
+        return
+    tenants, shards = await crowd(many), many.dispatcher.open_shards()
+    job = (await submit(many, tenants[0]))[0]
+    for loop in many.loops.values():
+        await loop.stop()
+    alone = 0
+    looked = shard_looks.shards_with
+
+    async def counted(*asked: Any) -> list[ShardId]:
+        nonlocal alone
+        alone += 1
+        return await looked(*asked)
+
+    async def broken(*asked: object) -> None:
+        raise TimeoutError
+
+    async def all_looks() -> list[object]:
+        kinds: tuple[Work, ...] = ("queued", "with_news", "with_actions")
+        looks = [busy_shards(many.database, one, shards) for one in kinds]
+        return await asyncio.gather(*looks, due_shards(many.database, "scheduled", shards))
+
+    monkeypatch.setattr(shard_looks, "shards_with", counted)
+    expected = [[shard_of(job)], [], [], Soon([], None)]
+    assert await all_looks() == expected
+    assert alone == 0
+    assert await busy_shards(many.database, "queued", shards) == expected[0]
+    assert alone == 1, "nobody else looked"
+    monkeypatch.setattr(shard_looks, "look_at_all", broken)
+    assert await all_looks() == expected
+    assert alone == 4, "each by itself"

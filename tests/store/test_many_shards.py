@@ -153,3 +153,9 @@ async def test_a_look_names_the_shards_with_something_to_do(
     assert soon.seconds is not None
     assert 80 < soon.seconds <= 90
     assert await shard_looks.shards_due(connection, "ticking", SHARDS) == ([], None)
+    seen = await shard_looks.look_at_all(connection, SHARDS)
+    assert seen.shards_with("queued", SHARDS) == [1]
+    assert seen.shards_with("queued", [ShardId(0)]) == seen.shards_with("with_outbox", SHARDS) == []
+    assert seen.shards_due("scheduled", SHARDS).due == [0]
+    assert seen.shards_due("scheduled", [ShardId(1)]) == ([], None)
+    assert seen.shards_due("scheduled", [ShardId(3)]).seconds == pytest.approx(85, abs=5)

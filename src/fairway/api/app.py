@@ -78,6 +78,7 @@ class Api:
     def __init__(self, platform: Platform, peers: Peers, group: ProcessGroup | None = None) -> None:
         self.relay = Relay(platform, peers)
         self._platform = platform
+        self._stir = platform.stalls.stir
         self._of_processes = (
             None
             if group is None
@@ -104,6 +105,7 @@ class Api:
         await self._outbox.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._stir()
         if scope["type"] != "http":
             await self._socket(scope, receive, send)
             return

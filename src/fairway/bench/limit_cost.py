@@ -114,6 +114,7 @@ class _Dispatching:
         )
         ports = Ports(
             write_leases=self._to_write.extend,
+            lazy_lease=lambda: None,
             record_ends=lambda ends: None,
             forget_ends=lambda shards: None,
             want_reads=lambda: None,

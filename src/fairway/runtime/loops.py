@@ -5,11 +5,15 @@ A loop that raises is tried again after a pause that grows; it never ends in sil
 failure of an outage is logged, and that it is over, with their number (`core/backoff.py`).
 `wake()` cuts a rest short; `Wakeups` do so, too, and are there before the loops, so that whoever
 has news for one knows it from birth. Tests call `run_once` and never sleep.
+
+A process that has nothing to do pays for being woken, far more than for what it does then. So rests
+end together: a long one a little sooner, never later, at a moment at which others end as well.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import (
     AsyncIterator,
@@ -20,6 +24,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from math import ceil
 from typing import Any, TypeAlias, TypeVar
 
 from fairway.core.backoff import Outage, backoff_seconds
@@ -33,6 +38,11 @@ PAUSE_MAX_SECONDS = 5.0
 SLICE = 100  # a few tenths of a millisecond
 SLICE_REST_SECONDS = 0.004
 PART_SECONDS = 0.002  # some ten parts may stand before a job on its way
+
+LONG_REST_SECONDS = 1.0  # a shorter one ends when its step says: something may be due just then
+SHORTENED_PART = 0.25  # of a rest, at most
+MOMENTS_MS = (1000, 500, 100)  # apart
+_PHASE_MS = random.randrange(MOMENTS_MS[0])  # processes that started together take turns
 
 Item = TypeVar("Item")
 
@@ -120,16 +130,40 @@ class Effort:
         return max(at_least, times * (time.monotonic() - self._began))
 
 
+def rest_with_others_ms(rest_ms: int, now_ms: int) -> int:
+    """A rest of so long, or a little less: until the last moment before its end, or nearer to it.
+
+    So all that rest come to the same moments within a few rounds, and stay there.
+    """
+    for apart_ms in MOMENTS_MS:
+        if apart_ms <= rest_ms:
+            moment_ms = (now_ms + rest_ms) // apart_ms * apart_ms
+            return max(moment_ms - now_ms, ceil(rest_ms * (1 - SHORTENED_PART)))
+    return rest_ms
+
+
+def common_rest(seconds: float) -> float:
+    """For a step that has a short rest, and does not mind when exactly it ends."""
+    now_ms = int(time.monotonic() * 1000) + _PHASE_MS  # as the event loop counts
+    return rest_with_others_ms(int(seconds * 1000), now_ms) / 1000
+
+
 Step: TypeAlias = Callable[[int], Awaitable[float]]  # now in µs → seconds to rest
 
 
 class Loop:
     def __init__(
-        self, name: str, run_once: Step, clock: Clock, awake: asyncio.Event | None = None
+        self,
+        name: str,
+        run_once: Step,
+        clock: Clock,
+        awake: asyncio.Event | None = None,
+        on_round: Callable[[], None] | None = None,  # one begins
     ) -> None:
         self.name = name
         self._run_once = run_once
         self._clock = clock
+        self._on_round = on_round
         self._awake = awake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._outage = Outage()
@@ -159,6 +193,8 @@ class Loop:
     async def _run(self) -> None:
         while True:
             self._awake.clear()
+            if self._on_round is not None:
+                self._on_round()
             await self._rest(await self._attempt())
 
     async def _attempt(self) -> float:
@@ -191,6 +227,8 @@ class Loop:
 
     async def _rest(self, seconds: float) -> None:
         """A timer that wakes: `wait` ends by an exception, and dozens of rests a second end so."""
+        if seconds >= LONG_REST_SECONDS:
+            seconds = common_rest(seconds)
         timer = asyncio.get_running_loop().call_later(seconds, self._awake.set)
         try:
             await self._awake.wait()
@@ -212,11 +250,16 @@ class Wakeups:
         for event in self._events.values():
             event.set()
 
-    def loops(self, steps: Mapping[str, Step], clock: Clock) -> dict[str, Loop]:
+    def loops(
+        self, steps: Mapping[str, Step], clock: Clock, on_round: Callable[[], None] | None = None
+    ) -> dict[str, Loop]:
         """The loops themselves, each with what wakes it."""
         if missing := self._events.keys() - steps.keys():
             raise LookupError(f"there is no loop to wake called {', '.join(sorted(missing))}")
-        return {name: Loop(name, step, clock, self._event(name)) for name, step in steps.items()}
+        return {
+            name: Loop(name, step, clock, self._event(name), on_round)
+            for name, step in steps.items()
+        }
 
     def _event(self, name: str) -> asyncio.Event:
         return self._events.setdefault(name, asyncio.Event())

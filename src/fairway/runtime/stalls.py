@@ -3,6 +3,10 @@
 A request that holds the loop holds up every other one, and renewals with them. Lateness alone also
 grows when the machine is busy with others; the processor time that the loop's own thread used since
 the last beat tells the two apart, and holds whatever the load was.
+
+To be woken costs more than a beat itself, and nothing is held up in a loop that computes nothing:
+then beats are rare, and whatever begins to work says so (`stir`), so that the next one is near.
+What works without having said so is noticed by the time that it computed.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from fairway.runtime.telemetry import Metrics, logger
 log = logger("loop")
 
 BEAT_SECONDS = 0.025
+QUIET_SECONDS = 0.25  # between beats while nothing is computed
+QUIET_BUSY_SECONDS = 0.001  # of processor time between two beats: as good as nothing
 LOG_SECONDS = 0.25  # a stall this long is worth a line
 WINDOW_SECONDS = 60.0
 
@@ -30,7 +36,8 @@ class Stall(NamedTuple):
 class StallWatch:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._due = self._busy = self._window_ends = 0.0
+        self._due = self._thread = self._window_ends = 0.0
+        self._beat_seconds = BEAT_SECONDS
         self._timer: asyncio.TimerHandle | None = None
         self._windows = (Stall(), Stall())  # the present one and the one before
         metrics.stall_longest.set_function(lambda: self.longest().late_seconds)
@@ -38,11 +45,21 @@ class StallWatch:
     def start(self) -> None:
         """On the loop that is to be watched."""
         self._window_ends = time.monotonic() + WINDOW_SECONDS
-        self._rest()
+        self._thread = time.thread_time()
+        self._rest(BEAT_SECONDS)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+
+    def stir(self) -> None:
+        """Something begins that may hold the loop: the next beat is near."""
+        if self._beat_seconds == BEAT_SECONDS or self._timer is None:
+            return
+        if time.monotonic() < self._due:  # else it comes now, and is late
+            self._timer.cancel()
+            self._rest(BEAT_SECONDS)
 
     def longest(self) -> Stall:
         """The longest of the last minute or two."""
@@ -52,14 +69,15 @@ class StallWatch:
     def forget(self) -> None:
         self._windows = (Stall(), Stall())
 
-    def _rest(self) -> None:
-        self._due, self._busy = time.monotonic() + BEAT_SECONDS, time.thread_time()
-        self._timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+    def _rest(self, seconds: float) -> None:
+        self._beat_seconds, self._due = seconds, time.monotonic() + seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._beat)
 
     def _beat(self) -> None:
-        now = time.monotonic()
-        late = max(now - self._due, 0.0)
-        busy = max(time.thread_time() - self._busy - BEAT_SECONDS, 0.0)
+        now, thread = time.monotonic(), time.thread_time()
+        used, self._thread = thread - self._thread, thread
+        busy = max(used - BEAT_SECONDS, 0.0)
+        late = max(now - self._due, busy)
         self._metrics.stalls.observe(late)
         present, before = self._windows
         if now > self._window_ends:
@@ -71,7 +89,7 @@ class StallWatch:
             log.warning(
                 "event loop stood still", seconds=round(late, 3), computing_seconds=round(busy, 3)
             )
-        self._rest()
+        self._rest(QUIET_SECONDS if used < QUIET_BUSY_SECONDS else BEAT_SECONDS)
 
 
 def _worse(one: Stall, other: Stall) -> Stall:

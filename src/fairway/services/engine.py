@@ -45,6 +45,7 @@ class EnginePorts(NamedTuple):
     on_scheduled: Callable[[], None]  # a retry is to be run later
     on_restrained: Callable[[], None]  # the store and the tenant are to hear of it
     want_reads: Callable[[], None]  # windows run low
+    lazy_lease: Callable[[], None]  # there is one again that may have to be written
 
 
 class Engine:
@@ -67,6 +68,7 @@ class Engine:
             dispatching,
             Ports(
                 write_leases=self._write_leases,
+                lazy_lease=ports.lazy_lease,
                 record_ends=self._record_ends,
                 forget_ends=self._forget_ends,
                 want_reads=ports.want_reads,

@@ -139,7 +139,7 @@ class Platform:
         self._join_billing()
         self._join_outbound()
         self._join_insight()
-        self.loops = self.wakeups.loops(self._steps(), clock)
+        self.loops = self.wakeups.loops(self._steps(), clock, self.stalls.stir)
 
     def _join_insight(self) -> None:
         """What people see of all this: one look for metrics and read model."""
@@ -159,10 +159,8 @@ class Platform:
         seen_in = self.database, self.dispatcher, self.insight, self.directory
         self.alarms = Alarms(*seen_in, self.store_clock, self.metrics, ports)
         steps = steps_of(self.instruments) | self.insight.steps() | self.alarms.steps()
-        steps |= {
-            "sign-ins": self.sign_ins.run_once,
-            "slow statements": self.slow_statements.run_once,
-        }
+        steps["sign-ins"] = self.sign_ins.run_once
+        steps["slow statements"] = self.slow_statements.run_once
         self._insight_steps = {"gauges": gauges.run_once} | steps
 
     def _join_engine(self, scheduler: type[PoolShare]) -> None:
@@ -187,6 +185,7 @@ class Platform:
                 on_scheduled=self.wakeups.of("promoter"),
                 on_restrained=self.wakeups.of("restraints"),
                 want_reads=self.wakeups.of("refiller"),
+                lazy_lease=self.wakeups.of("lease_writer"),
             ),
         )
         self.failure_policy = engine.failure_policy

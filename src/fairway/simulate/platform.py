@@ -102,6 +102,7 @@ class SimulatedPlatform:
             ),
             Ports(
                 write_leases=self._write_leases,
+                lazy_lease=lambda: None,  # looked at all the time
                 record_ends=self._record_ends,
                 forget_ends=lambda shards: None,  # there is one owner
                 want_reads=self._want_reads,

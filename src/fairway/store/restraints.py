@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.core.failure.circuits import CircuitRecord
 from fairway.core.ids import TenantId, TypeId
-from fairway.store.connections.database import Connection, Record, execute, fetch
+from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_as
 from fairway.store.sql import load
 
 PAGE = 1_000
@@ -30,6 +30,17 @@ class CircuitKey(NamedTuple):
 class OpenCircuit(NamedTuple):
     record: CircuitRecord
     opened_at: datetime
+
+
+class AnyRestraints(NamedTuple):
+    circuits: bool
+    quarantines: bool
+
+
+async def any_restraints(connection: Connection) -> AnyRestraints:
+    """Whether there is something to read at all."""
+    (row,) = await fetch_as(AnyRestraints, connection, _SQL["any_restraints"])
+    return row
 
 
 async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:

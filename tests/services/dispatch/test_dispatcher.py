@@ -45,6 +45,7 @@ class Machine:
         )
         ports = Ports(
             write_leases=self.to_write.extend,
+            lazy_lease=lambda: None,
             record_ends=self.ends.extend,
             forget_ends=lambda shards: None,
             want_reads=lambda: self.want_reads(),

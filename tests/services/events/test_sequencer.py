@@ -165,9 +165,9 @@ async def test_nobody_asks_often_where_nobody_asked_for_events(
     await freeze(platform)
     one, now_us = platform.events.sequencer, platform.clock.now_us() + 10**7
     assert await one.run_once(now_us) == sequencer.IDLE_US / 1e6
-    assert await one.run_once(now_us + 400_000) == pytest.approx(0.6)
+    assert await one.run_once(now_us + 400_000) == pytest.approx(0.35)
     await submit(platform, tenant, new())
-    assert await one.run_once(now_us + 500_000) == pytest.approx(0.5), "and no job wakes it"
+    assert await one.run_once(now_us + 500_000) == pytest.approx(0.25), "and no job wakes it"
     await platform.events.settings.set_job_events(tenant.id, True)
     assert await one.run_once(now_us + 2 * 10**6) == sequencer.ASKED_US / 1e6
     await submit(platform, platform.directory.tenants[tenant.id], new())

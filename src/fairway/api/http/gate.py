@@ -15,7 +15,7 @@ from fairway.core.backpressure.connections import AHEAD_MAX, ConnectionBook, Con
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
 from fairway.core.ownership.connection_moves import ProcessLoad
-from fairway.runtime.loops import WorkInParts
+from fairway.runtime.loops import WorkInParts, common_rest
 from fairway.runtime.telemetry import Metrics, logger
 
 SWEEP_SECONDS = 0.5
@@ -189,7 +189,7 @@ class ConnectionGate:
         self._cut_unread(now)
         self._busy.look()
         self._tell_siblings()
-        return SWEEP_SECONDS
+        return common_rest(SWEEP_SECONDS)
 
     def _tell_siblings(self) -> None:
         if self.siblings is not None:

@@ -1,6 +1,7 @@
-"""The HTTP server that carries the API: uvicorn, with two changes.
+"""The HTTP server that carries the API: uvicorn, with three changes.
 
-The program, not uvicorn, answers signals; and connections are guarded (`api/http/protocol.py`).
+The program, not uvicorn, answers signals; connections are guarded (`api/http/protocol.py`); and it
+does not look ten times a second whether it is to stop: it is told.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ MOVE_LOOK_SECONDS = 0.05
 class HttpServer(uvicorn.Server):
     def __init__(self, application: Any, gate: ConnectionGate, idle_seconds: float) -> None:
         self._gate = gate
+        self._ending = asyncio.Event()
         self._sweep = Loop("connections", gate.run_once, SystemClock())
         guarded: Any = partial(GuardedProtocol, gate)
         super().__init__(
@@ -59,6 +61,10 @@ class HttpServer(uvicorn.Server):
 
     def install_signal_handlers(self) -> None:
         return None
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)  # the headers of every reply
+        await self._ending.wait()
 
     async def run_until(
         self,
@@ -89,6 +95,7 @@ class HttpServer(uvicorn.Server):
             if self._gate.siblings is not None:
                 self._gate.siblings.close()  # before those that are here are closed
             self.should_exit = True
+            self._ending.set()
             await task
         await self._sweep.stop()
 

@@ -89,7 +89,8 @@ async def serve(
     gate = ConnectionGate(limits, platform.metrics, siblings)
     http = HttpServer(api, gate, settings.idle_seconds)
     tune_gc(looks_at_old=False)
-    collecting = Loop("collector", OldObjects().run_once, SystemClock())
+    stir = platform.stalls.stir
+    collecting = Loop("collector", OldObjects().run_once, SystemClock(), on_round=stir)
     collecting.start()
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     try:

@@ -147,6 +147,11 @@ class PoolShare:
         return self._competitors.paid.eligible > 0 or self._competitors.free.eligible > 0
 
     @property
+    def is_running(self) -> bool:
+        """Whether a job runs: while none does, a tick has nothing to charge."""
+        return self._competitors.running > 0
+
+    @property
     def idle_slots(self) -> int:
         """As counted. Of those who offer no more than this, each is granted alike.
 

@@ -86,7 +86,7 @@ class Dispatcher:
         self.shares = Shares(pools, settings.scheduler)
         self.backlog = Backlog(settings.limits, self.shares.is_crowded, self.shards.tenants)
         self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
-        self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
+        self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held, ports.lazy_lease)
         memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
         self._granting = Granting(memory, settings.tokens, ports, clock, metrics, spans)
         self._windows = WindowFeed(memory, self._granting, ports, clock)

@@ -13,7 +13,7 @@ from fairway.core.fair_share.history import ShareHistory
 from fairway.core.ids import PoolId, ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Effort, in_slices
+from fairway.runtime.loops import Effort, common_rest, in_slices
 from fairway.services.bad_rows import in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store import fair_share as store
@@ -21,6 +21,7 @@ from fairway.store.connections.database import Database
 from fairway.store.fair_share import Debt
 
 TICK_SECONDS = 0.1
+IDLE_SECONDS = 1.0  # nothing runs that could outlive anything; who is granted a slot ticks first
 PASS_US = 5_000_000
 
 
@@ -43,15 +44,17 @@ class FairShareLoop:
 
     async def run_once(self, now_us: int) -> float:
         """Start charging what outlived its prepayment; now and then, look at every tenant."""
+        is_running = False
         for _, share in self._dispatcher.all_shares():
             share.tick(now_us)
+            is_running |= share.is_running
         if now_us >= self._pass_due_us:
             effort = Effort()
             self._pass_due_us = now_us + PASS_US  # also when what follows fails
             await self._look_at_all()
             await self._write()
             self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
-        return TICK_SECONDS
+        return common_rest(TICK_SECONDS) if is_running else IDLE_SECONDS
 
     async def take_over(self, shards: Collection[ShardId]) -> None:
         """What the tenants of these shards owe, by their earlier owners' word."""

@@ -7,7 +7,7 @@ Plain state in one event loop; who gets a lease is decided in `granting.py`, wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -33,8 +33,11 @@ class StaleLeases(NamedTuple):
 class LeaseTable(dict[str, Lease]):
     """By the job's id."""
 
-    def __init__(self, backlog: Backlog, shares: Shares, held: HeldCalls) -> None:
+    def __init__(
+        self, backlog: Backlog, shares: Shares, held: HeldCalls, on_fresh: Callable[[], None]
+    ) -> None:
         super().__init__()
+        self._on_fresh = on_fresh  # there were none of `write_later`, and now there are
         self._backlog = backlog
         self._shares = shares
         self._held = held
@@ -95,6 +98,8 @@ class LeaseTable(dict[str, Lease]):
 
     def write_later(self, leases: list[Lease]) -> None:
         """Granted together, and not on disk: should they still run in a while, they are written."""
+        if not self._fresh:
+            self._on_fresh()
         self._fresh.append(leases)
 
     def take_stale(self, older_than_us: int) -> StaleLeases:

@@ -27,6 +27,7 @@ SortOut: TypeAlias = Callable[[list[Lease]], Sorted]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     write_leases: Callable[[list[Lease]], None]  # their workers must not hear of them before that
+    lazy_lease: Callable[[], None]  # the first that is to be written should it still run soon
     record_ends: Callable[[list[End]], None]  # of one kind: all succeeded, or none
     forget_ends: Callable[[Collection[ShardId]], None]  # that wait to be written: others own these
     want_reads: Callable[[], None]  # windows run low

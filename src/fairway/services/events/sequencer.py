@@ -33,6 +33,7 @@ GATHER_US = 20_000  # between two looks, however often it is woken
 BUSY_US = 20_000  # something was moved, so more may come
 ASKED_US = 100_000  # somebody in this shard wants events of its jobs
 IDLE_US = 1_000_000  # notices are rare
+IDLE_DUE_US = 750_000  # a rest may end so soon, with those of others (`runtime/loops.py`)
 FAR_US = 1 << 62
 BEFORE_ALL = TenantId(-1)
 
@@ -87,7 +88,8 @@ class Sequencer:
             self._looked_us[shard] = now_us
             self._rest(shard, IDLE_US, now_us, asked)
         await in_each_shard(busy, lambda one: self._look(one, terms[one], now_us, asked))
-        return min((max(0, at - now_us) for at in self._due_us.values()), default=IDLE_US) / 1e6
+        rest_us = min((max(0, at - now_us) for at in self._due_us.values()), default=IDLE_US)
+        return (IDLE_US if rest_us >= IDLE_DUE_US else rest_us) / 1e6
 
     async def _look(
         self, shard: ShardId, term: Term, now_us: int, asked: Collection[ShardId]
@@ -96,8 +98,8 @@ class Sequencer:
 
     def _rest(self, shard: ShardId, rest_us: int, now_us: int, asked: Collection[ShardId]) -> None:
         """Until the next look; what was written meanwhile may have brought that nearer."""
-        if rest_us == IDLE_US and shard in asked:
-            rest_us = ASKED_US
+        if rest_us == IDLE_US:
+            rest_us = ASKED_US if shard in asked else IDLE_DUE_US
         self._due_us.setdefault(shard, now_us + rest_us)
 
     def _asked_shards(self) -> set[ShardId]:

@@ -15,6 +15,7 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import FIRST_SHARD, ShardId, TenantId, parse_job_id
 from fairway.core.object_storage.object_names import day_of, owner_of
 from fairway.runtime.telemetry import logger
+from fairway.services.busy_shards import busy_shards
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.object_storage.upload_accounts import KEPT_DAYS
 from fairway.services.store_clock import StoreClock
@@ -62,7 +63,8 @@ class Janitor:
     async def _drop_finished(self) -> int:
         """The rows go first: an object without a row is litter, a row without one is a lie."""
         most = 0
-        for shard in self._dispatcher.open_shards():
+        shards = self._dispatcher.open_shards()
+        for shard in await busy_shards(self._database, "with_checkpoints", shards):
             async with self._database.background() as connection:
                 names = await checkpoints.drop_finished_checkpoints(
                     connection, shard, ROWS_PER_ROUND

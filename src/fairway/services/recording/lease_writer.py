@@ -38,6 +38,7 @@ log = logger("lease_writer")
 
 LEASE_WRITES_MAX = 2
 HELD_WRITES_MAX = 1  # each waits for a lock, with a connection that the lanes lack
+IDLE_US = 10_000_000
 
 #: Of each lease: was it written, or its job no longer free to run; None when it is another's.
 Tell: TypeAlias = Callable[[Lease, bool | None], None]
@@ -257,8 +258,9 @@ def _shard_of(lease: Lease) -> ShardId:
 def lazy_rest_us(oldest_us: int | None, now_us: int, lazy_us: int) -> int:
     """Until the next look: who is granted from now on is not due before a whole time is over.
 
-    At most twice in that time, so nobody waits for more than one and a half of it.
+    At most twice in that time, so nobody waits for more than one and a half of it. While there is
+    nothing to look at, the first that comes wakes the loop.
     """
     if oldest_us is None:
-        return lazy_us
+        return IDLE_US
     return min(max(oldest_us + lazy_us - now_us, lazy_us // 2), lazy_us)

@@ -107,16 +107,18 @@ class Directory:
     async def _read_changes(self) -> None:
         async with self._database.background() as connection:
             moves = self._database.fence.known
-            now, since = await store.store_now(connection), self._changed_since
-            changed = await store.changed_tenants(connection, since)
-            keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
-            revoked = set(await store.revoked_keys(connection, since))
+            since = self._changed_since
+            news = await store.directory_news(connection, since)
+            changed = await store.changed_tenants(connection, since) if news.tenants else []
+            limit = KEYS_REMEMBERED
+            keys = await store.changed_keys(connection, since, limit) if news.keys else []
+            revoked = set(await store.revoked_keys(connection, since) if news.revoked else ())
             stopped = {tenant.id for tenant in changed if not tenant.is_active}
             owners = await keys_of(connection, stopped) if stopped else {}
         if moves != self._database.fence.known:  # what was learnt meanwhile may be newer than this
             await self._read_changes()  # who waits for what changed does not go on without it
             return
-        self._changed_since = now  # only now: what a broken connection hid is asked for again
+        self._changed_since = news.now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self.learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)

@@ -125,8 +125,9 @@ class RestraintLoop:
     async def _read_shared(self) -> None:
         """What others wrote since. Gone through in parts: what changes here meanwhile is news."""
         async with self._database.background() as connection:
-            circuits = await store.all_circuits(connection)
-            quarantines = await store.all_quarantines(connection)
+            there = await store.any_restraints(connection)
+            circuits = await store.all_circuits(connection) if there.circuits else {}
+            quarantines = await store.all_quarantines(connection) if there.quarantines else {}
         now_us, work = self._clock.now_us(), WorkInParts()
         for key, found in circuits.items():
             self._open(key, found.record, now_us)

@@ -1,3 +1,7 @@
+-- name: any_restraints
+-- At most times there are none.
+SELECT EXISTS (SELECT FROM circuits) AS circuits, EXISTS (SELECT FROM quarantines) AS quarantines
+
 -- name: circuits_after
 -- The next circuits that are not closed, and how long until their probes by the database's clock.
 SELECT tenant, type, dependency, rest_us,

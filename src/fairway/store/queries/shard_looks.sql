@@ -52,6 +52,10 @@ CROSS JOIN LATERAL (SELECT FROM webhooks WHERE shard = place.shard AND enabled O
 SELECT place.shard FROM unnest(:shards::int[]) AS place (shard)
 CROSS JOIN LATERAL (SELECT FROM bulk_actions WHERE shard = place.shard AND state = 'running' LIMIT 1) AS first
 
+-- name: shards_with_checkpoints
+SELECT place.shard FROM unnest(:shards::int[]) AS place (shard)
+CROSS JOIN LATERAL (SELECT FROM checkpoints WHERE shard = place.shard ORDER BY tenant LIMIT 1) AS first
+
 -- name: shards_ticking
 -- With a tick that is due or waits for the run before it; and how long until the next of each shard.
 SELECT place.shard, coalesce(first.next_at <= now(), false) OR waiting.is_there IS NOT NULL AS is_due,

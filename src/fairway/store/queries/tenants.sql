@@ -159,6 +159,17 @@ ORDER BY created_at DESC LIMIT :limit
 -- name: store_now
 SELECT now()
 
+-- name: directory_news
+-- Which of these has news since a moment: at most times none has. As in `changed_tenants`, `changed_keys` and `revoked_keys`.
+SELECT now() AS now,
+       EXISTS (SELECT FROM tenants WHERE updated_at > :since::timestamptz - interval '10 seconds') AS tenants,
+       EXISTS (SELECT FROM api_keys WHERE created_at > :since::timestamptz - interval '10 seconds') AS keys,
+       EXISTS (
+           SELECT FROM api_keys
+           WHERE revoked_at > :since::timestamptz - interval '30 seconds'
+              OR expires_at BETWEEN :since::timestamptz - interval '30 seconds' AND now()
+       ) AS revoked
+
 -- name: revoked_keys
 -- Keys that stopped being valid since a moment; the overlap makes up for late commits.
 SELECT id FROM api_keys

@@ -211,6 +211,20 @@ async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
     return StoredKey(*row) if row else None
 
 
+class DirectoryNews(NamedTuple):
+    """What is to be read, and the moment up to which nothing else is."""
+
+    now: datetime
+    tenants: bool
+    keys: bool
+    revoked: bool
+
+
+async def directory_news(connection: Connection, since: datetime) -> DirectoryNews:
+    (row,) = await fetch_as(DirectoryNews, connection, _SQL["directory_news"], since=since)
+    return row
+
+
 async def revoked_keys(connection: Connection, since: datetime) -> list[str]:
     """Ids of keys that were revoked or ran out since then."""
     return await fetch_values(connection, _SQL["revoked_keys"], since=since)
