@@ -23,18 +23,18 @@ async def _submit(part: Tenant, jobs: list[NewJob]) -> list[Verdict]:
 
 async def test_each_job_of_a_batch_has_the_answer_of_its_own_part() -> None:
     parts = TenantParts(KNOWN)
-    told = await in_parts(parts, WHOLE, JobsToPlace(JOBS, None, 100), _submit)
-    places = [part_for(parts, WHOLE, new, 100).id for new in JOBS]
+    told = await in_parts(parts, WHOLE, JobsToPlace(JOBS, None), _submit)
+    places = [part_for(parts, WHOLE, new).id for new in JOBS]
     assert {*places} == {*IDS}
     assert told == [Accepted(JobId(f"{place} {n}")) for n, place in enumerate(places)]
-    assert await in_parts(parts, WHOLE, JobsToPlace([], None, 100), _submit) == []
+    assert await in_parts(parts, WHOLE, JobsToPlace([], None), _submit) == []
 
 
 async def test_nothing_is_written_to_a_part_that_is_not_known_here() -> None:
     """By its number alone it would be looked for in a shard that is none of the tenant's."""
     parts = TenantParts({one: KNOWN[one] for one in IDS[:3]})
     with pytest.raises(Unavailable):
-        await in_parts(parts, WHOLE, JobsToPlace(JOBS, None, 100), _submit)
-    led = [new for new in JOBS if part_for(TenantParts(KNOWN), WHOLE, new, 100).id == IDS[3]]
+        await in_parts(parts, WHOLE, JobsToPlace(JOBS, None), _submit)
+    led = [new for new in JOBS if part_for(TenantParts(KNOWN), WHOLE, new).id == IDS[3]]
     with pytest.raises(Unavailable):
-        part_for(parts, WHOLE, led[0], 100)
+        part_for(parts, WHOLE, led[0])

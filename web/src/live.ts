@@ -12,11 +12,13 @@ const WAIT_MS = [1000, 2000, 5000, 10_000, 30_000];
 const SILENT_MS = 10_000; // the server speaks every two seconds
 const KEPT = 150; // five minutes
 
-export type LiveState = 'connecting' | 'live' | 'lost';
+export type LiveState = 'connecting' | 'live' | 'waiting' | 'lost';
 
 export interface Live {
   overview: Overview | undefined;
   state: LiveState;
+  /** Of `waiting`: why the server cannot tell now, such as a shard without an owner. */
+  why?: string;
   /** The last minutes, oldest first, for small lines. */
   past: readonly Overview[];
 }
@@ -33,6 +35,7 @@ function open(): void {
   clearTimeout(retry);
   source = new EventSource('/v1/live');
   source.addEventListener('overview', (event) => hear(event.data as string));
+  source.addEventListener('unavailable', (event) => hearWhyNot(event.data as string));
   source.addEventListener('error', lose);
   listen();
 }
@@ -43,6 +46,14 @@ function hear(text: string): void {
   const overview = JSON.parse(text) as Overview;
   const past = [...live.get().past.slice(1 - KEPT), overview];
   live.set({ overview, state: 'live', past });
+}
+
+/** The stream goes on; what was seen last is old meanwhile. */
+function hearWhyNot(text: string): void {
+  failures = 0;
+  listen();
+  const problem = JSON.parse(text) as { detail?: string };
+  live.set({ ...live.get(), state: 'waiting', why: problem.detail ?? '' });
 }
 
 function listen(): void {

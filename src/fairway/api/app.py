@@ -42,8 +42,9 @@ from fairway.api.http.headers import header
 from fairway.api.http.line_protocol import become_line
 from fairway.api.http.page_streams import page_slots
 from fairway.api.http.sign_in_cookie import not_kept
-from fairway.api.insight.live import OneByOne
+from fairway.api.insight.live_turns import OneByOne
 from fairway.api.insight.views import OverviewText
+from fairway.api.insight.whole_overview import WholeOverviews
 from fairway.api.jobs import events
 from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
@@ -201,7 +202,7 @@ def _route(endpoint: Endpoint) -> Route:
         gate: RegionGate | None = request.app.state.gate
         if gate is not None and (passed := await gate.reply(request, endpoint)) is not None:
             return passed
-        reply = await answer_of_all(request, endpoint, handled) or await handled(request)
+        reply = await answer_of_all(request, endpoint.call, handled) or await handled(request)
         if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
             reply.headers["x-request-id"] = request.scope[REQUEST_ID]
         return reply
@@ -229,6 +230,7 @@ class _ColdRoutes(Starlette):
         self.state.metrics_text = source
         self.state.overview_text = OverviewText(platform)
         self.state.live_turns = OneByOne(platform.clock.now_us)
+        self.state.whole_overviews = WholeOverviews(platform.clock.now_us)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

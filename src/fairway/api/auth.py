@@ -18,10 +18,11 @@ from fairway.api.http.asgi import CONNECTION, Scope
 from fairway.api.http.headers import header
 from fairway.api.http.sign_in_cookie import check_not_forged, token_in_cookie
 from fairway.api.origin import origin_of, sender_of
-from fairway.api.tenant_parts.meant import PART, part_meant
+from fairway.api.tenant_parts.meant import PART, part_meant, parts_asked
 from fairway.core.audit import Actor, ActorKind
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden, Unavailable
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
@@ -203,6 +204,13 @@ def actor_by(caller: Principal, scope: Scope, platform: Platform) -> Actor:
 
 def tenant_of(request: Request) -> Tenant:
     return tenant_in_force(caller_of(request), platform_of(request).directory)
+
+
+def part_ids(request: Request, tenant: Tenant) -> list[TenantId]:
+    """The parts of whoever was admitted that are meant: itself, as a rule; of a tenant in several
+    shards all of them, or the one that is named."""
+    parts = platform_of(request).directory.parts
+    return [one.id for one in parts_asked(header(request.scope, PART), tenant, parts)]
 
 
 #: What a handler may ask for, by the names of its parameters.

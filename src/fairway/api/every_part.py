@@ -19,11 +19,10 @@ from starlette.responses import Response
 
 from fairway.api import filters
 from fairway.api.auth import CALLER, platform_of
-from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import problem_reply
 from fairway.api.tenant_parts.meant import BY_ALL, PART
 from fairway.api.tenant_parts.merging import MERGES, PAGES, Body, pages
-from fairway.api.tenant_parts.replies import in_one_piece
+from fairway.api.tenant_parts.replies import in_one_piece, of_part
 from fairway.api.waiting_parts import wait_for_all
 from fairway.core.errors import NotFound
 from fairway.core.tenant import Tenant
@@ -54,29 +53,30 @@ def merge_slots() -> OwnerSlots:
     )
 
 
-async def answer_of_all(request: Request, endpoint: Endpoint, answer: Answer) -> Response | None:
+async def answer_of_all(request: Request, call: str, answer: Answer) -> Response | None:
     """The reply of all parts together; None: one tenant, or part, is meant, and answers."""
-    tenant = _tenant_meant(request, endpoint)
+    tenant = _tenant_meant(request, call)
     if tenant is None:
         return None
     places: OwnerSlots = request.app.state.merges
-    if endpoint.call == WAIT:
+    if call == WAIT:
         return await wait_for_all(request, platform_of(request), tenant, answer, _each)
     async with places.held(tenant.id):
         told: list[Response] = []
         for place in range(len(tenant.parts)):
-            one = await _told(_each(request, tenant, place), answer, endpoint.call)
-            if one.status_code >= 400 and endpoint.call != LIFT:
+            asked = _told(_each(request, tenant, place), answer, call)
+            one = await of_part(asked, place, len(tenant.parts))
+            if one.status_code >= 400 and call != LIFT:
                 return one
             told.append(one)
-        if endpoint.call == LIFT:
+        if call == LIFT:
             return min(told, key=lambda one: one.status_code)
-        return await _merged(request, endpoint.call, [bytes(one.body) for one in told])
+        return await _merged(request, call, [bytes(one.body) for one in told])
 
 
-def _tenant_meant(request: Request, endpoint: Endpoint) -> Tenant | None:
+def _tenant_meant(request: Request, call: str) -> Tenant | None:
     """The tenant whose parts all are meant."""
-    platform, call = platform_of(request), endpoint.call
+    platform = platform_of(request)
     if not platform.directory.parts or PART.decode() in request.headers:
         return None
     caller: Principal | None = request.scope.get(CALLER)

@@ -73,13 +73,13 @@ def ls(
 
 
 @app.command
-def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Whose = MINE) -> None:
+def tail(*, which: WhichEvents = ALL, after: str | None = None, options: Whose = MINE) -> None:
     """Events as they happen, oldest first, until Ctrl-C; with --json, a line of JSON for each.
 
     Parameters
     ----------
     after
-        Begin after this position; 0 for all that are kept. Left out: from now on.
+        Begin after this position, or cursor; 0 for all that are kept. Left out: from now on.
     """
     from fairway.sdk.client.blocking import iterate
     from fairway.sdk.logs.event_log import Wanted
@@ -95,18 +95,22 @@ def tail(*, which: WhichEvents = ALL, after: int | None = None, options: Whose =
 
 
 def _record(item: LogItem) -> Any:
-    return {"gap": {"from": item.first, "to": item.last}} if isinstance(item, EventGap) else item
+    if not isinstance(item, EventGap):
+        return item
+    several = {} if item.cursor is None else {"part": item.part, "cursor": item.cursor}
+    return {"gap": {"from": item.first, "to": item.last, **several}}
 
 
 def _line(item: LogItem) -> str:
     if isinstance(item, EventGap):
-        return f"-- events {item.first} to {item.last} were deleted before they were read --"
+        where = "" if item.part is None else f" of shard {item.part}"
+        return f"-- events {item.first} to {item.last}{where} were deleted before they were read --"
     return _told(item)
 
 
 def _told(event: Event) -> str:
     at = event.at.astimezone().isoformat(sep=" ", timespec="milliseconds")[:23]
-    words = (at, str(event.position), event.kind, event.subject, event.job, _detail(event.data))
+    words = (at, str(event.resume_after), event.kind, event.subject, event.job, _detail(event.data))
     return "  ".join(word for word in words if word)
 
 
@@ -118,7 +122,7 @@ def _newest(remote: Remote, most: int, **query: Any) -> list[dict[str, Any]]:
         page = remote.get("/v1/events", **query, order="newest", limit=limit, after=after)
         found += page["events"]
         after = page["cursor"]
-        if after <= page["trimmed_to"] + 1:
+        if not page["has_more"]:
             break
     return found[:most]
 

@@ -6,6 +6,7 @@ shown with its progress, and abortable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -77,6 +78,25 @@ class BulkAction(NamedTuple):
     def wanted(self) -> BulkFilter:
         narrow = self.states, self.type, self.pool, self.tag, self.fingerprint
         return BulkFilter(self.before, self.since, *narrow)
+
+
+def as_one(parts: Sequence[BulkAction]) -> BulkAction:
+    """The same action in all parts of a tenant in several shards. It runs while one of them does;
+    what went wrong in one is told."""
+    states = {one.state for one in parts}
+    first = parts[0]
+    ended = [one.finished_at for one in parts if one.finished_at is not None]
+    return first._replace(
+        state=next(one for one in _WORST_FIRST if one in states),
+        **{name: sum(getattr(one, name) for one in parts) for name in _ADDED_UP},
+        created_at=min(one.created_at for one in parts),
+        finished_at=max(ended) if len(ended) == len(parts) else None,
+        error=next((one.error for one in parts if one.error is not None), None),
+    )
+
+
+_WORST_FIRST = ("running", "failed", "aborted", "done")
+_ADDED_UP = ("per_second", "matched", "done", "asked_to_stop", "skipped", "failed")
 
 
 def first_cursor(act: BulkAct, wanted: BulkFilter) -> str:

@@ -117,6 +117,15 @@ def several_shards(why: str) -> Conflict:
     return Conflict(why, code=SEVERAL_SHARDS)
 
 
+def part_unavailable(part: int, count: int, error: Unavailable) -> Unavailable:
+    """What is of all parts of a tenant cannot be told without one of them; says which."""
+    return Unavailable(
+        f"Shard {part} of your {count} (from 0 to {count - 1}) cannot be asked now: {error.message}"
+        f" The header `Fairway-Part` asks each of the others alone.",
+        code=error.code,
+    )
+
+
 def state_after(
     act: TenantAct, state: TenantState, *, may_suspend: bool = False
 ) -> TenantState | None:

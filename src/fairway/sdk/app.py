@@ -153,7 +153,7 @@ class App:
     def aevents(
         self,
         *,
-        after: int | None = None,
+        after: int | str | None = None,
         kind: str | Sequence[str] = (),
         type: str | Sequence[str] = (),
         job: str | None = None,
@@ -168,17 +168,17 @@ class App:
     def events(
         self,
         *,
-        after: int | None = None,
+        after: int | str | None = None,
         kind: str | Sequence[str] = (),
         type: str | Sequence[str] = (),
         job: str | None = None,
     ) -> Iterator[LogItem]:
         """What happens to this tenant's jobs, in order and without end.
 
-        `after` is the position of the last event you have, 0 for all that are kept; left out, from
-        now on. `kind` is one or more such as `"job.dead"` and `"circuit.*"`, `type` job types. A
-        connection that breaks goes on where it was, at any server; events that were deleted
-        meanwhile are an `EventGap`.
+        `after` is the `resume_after` of the last event you have (its position, unless the tenant
+        has several shards), 0 for all that are kept; left out, from now on. `kind` is one or more
+        such as `"job.dead"` and `"circuit.*"`, `type` job types. A connection that breaks goes on
+        where it was, at any server; events that were deleted meanwhile are an `EventGap`.
         """
         from fairway.sdk.client.blocking import iterate  # as `client` below
 

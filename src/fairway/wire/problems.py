@@ -33,7 +33,7 @@ CODES: dict[str, tuple[int, str]] = {
     "REQUEST_TIMEOUT": (408, "The request took too long to arrive"),
     "CONFLICT": (409, "The present state does not allow that"),
     "NOT_UNIQUE": (409, "Another job of the same unique key is there"),
-    "SEVERAL_SHARDS": (409, "The tenant has several shards: say which part of it is meant"),
+    "SEVERAL_SHARDS": (409, "A tenant with several shards cannot have this"),
     "HOME_ELSEWHERE": (409, "Only the home region of the tenant can do this"),
     "LEASE_LOST": (409, "The lease is no longer in force"),
     "OBJECT_GONE": (410, "It is no longer in object storage"),

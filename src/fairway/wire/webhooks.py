@@ -66,7 +66,13 @@ class WebhookView(Struct, kw_only=True):
     failing_since: Annotated[
         datetime | None, doc("Since when no call went well; null when the last one did.")
     ]
-    position: Annotated[int, doc("How far it has come in your log of events.")]
+    position: Annotated[
+        int | str,
+        doc(
+            "How far it has come in your log of events; with several shards a text with a number"
+            " for each."
+        ),
+    ]
     old_secret_until: Annotated[datetime | None, OLD_SECRET_UNTIL]
     created_at: Annotated[datetime, doc("When it was made.")]
     updated_at: Annotated[datetime, doc("When it was last changed.")]

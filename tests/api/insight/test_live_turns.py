@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from fairway.api.insight.live import APART_US, ROUND_US, OneByOne
+from fairway.api.insight.live_turns import APART_US, ROUND_US, OneByOne
 from fairway.runtime.clock import ManualClock
 
 

@@ -281,10 +281,9 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " looks at FAIRWAY_STORAGE_URL.",
     ),
     "SEVERAL_SHARDS": ProblemNote(
-        "The tenant's jobs are spread over several shards, and each has such things of its own"
-        " (events, webhooks, bulk actions); or it cannot have this at all (`detail` says so).",
-        "Ask for each shard: `Fairway-Part: 0` in a header, and so on, up to one less than there"
-        " are shards.",
+        "The tenant's jobs are spread over several shards, and it cannot have this; or a header"
+        " `Fairway-Part` names a shard that it has not, or one where all are meant.",
+        "`detail` says what is possible instead. Without `Fairway-Part` all shards are asked.",
     ),
     "HOME_ELSEWHERE": ProblemNote(
         "The tenant's home is another region, and this cannot be passed on to it: a stream that"

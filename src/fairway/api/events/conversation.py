@@ -7,21 +7,20 @@ client does not read is read from the log later, or its connection is cut.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fairway.api.events.event_log import filter_of
+from fairway.api.events.event_log import filter_of, places_of
 from fairway.api.events.socket_line import GOING_AWAY, SocketLine
-from fairway.api.events.stream import PING_SECONDS, begin_at
+from fairway.api.events.stream import PING_SECONDS, begin_at, gap_text
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, LimitReached, NotFound
-from fairway.core.events.event import Event
 from fairway.core.events.event_filter import EventFilter
-from fairway.core.ids import TenantId
+from fairway.core.events.event_gap import EventGap, LogItem
+from fairway.core.events.log_places import Places, shown
 from fairway.runtime.loops import WorkInParts, pause
-from fairway.services.events.event_tails import AT_ONCE, EventTails, Follower
-from fairway.services.platform import Platform
+from fairway.services.events.part_logs import LogFollower, PartLogs
 from fairway.wire import problems
 from fairway.wire.events import SocketRequest
 
@@ -29,7 +28,6 @@ SUBSCRIPTIONS_MAX = 32
 MESSAGE_COST = 4  # an event on a socket is as dear as so many in a stream
 REQUESTS_AT_ONCE = 64
 APART_SECONDS = 0.05  # between requests after those
-NOWHERE = 1 << 62  # behind every position: nobody is subscribed
 
 _decode = msgspec.json.Decoder(SocketRequest).decode
 
@@ -37,38 +35,34 @@ _decode = msgspec.json.Decoder(SocketRequest).decode
 class Subscription:
     """What a client calls it, what it wants, and how far it has been told."""
 
-    def __init__(self, name: str, wanted: EventFilter, after: int) -> None:
+    def __init__(self, name: str, wanted: EventFilter, after: Places) -> None:
         self.name = name
         self._wanted = wanted
-        self.position = after
+        self.places = after
         self._head = b'{"subscription":%s,' % msgspec.json.encode(name)
 
-    def told(self, events: Sequence[Event], trimmed_to: int) -> Iterator[bytes]:
-        """What is to be said of a page; the position moves on with it."""
-        if trimmed_to > self.position:
-            first, self.position = self.position + 1, trimmed_to
-            yield self._head + b'"gap":{"from":%d,"to":%d}}' % (first, trimmed_to)
-        for event in events:
-            self.position = event.position
-            if self._wanted.matches(event):
-                yield self._head + b'"event":%s}' % msgspec.json.encode(event)
+    def told(self, items: Iterable[tuple[Places, LogItem]]) -> Iterator[bytes]:
+        """What is to be said of these; the places move on with it."""
+        for self.places, item in items:
+            if isinstance(item, EventGap):
+                yield self._head + b'"gap":%s}' % gap_text(item)
+            elif self._wanted.matches(item):
+                yield self._head + b'"event":%s}' % msgspec.json.encode(item)
 
     def place(self, word: bytes = b"position") -> bytes:
         """Where it is: after a filter let nothing through, the client need not go back so far."""
-        return self._head + b'"%s":%d}' % (word, self.position)
+        return self._head + b'"%s":%s}' % (word, msgspec.json.encode(shown(self.places)))
 
 
 class Conversation:
-    def __init__(self, platform: Platform, line: SocketLine, tenant: TenantId) -> None:
-        self._platform = platform
+    def __init__(self, line: SocketLine, logs: PartLogs) -> None:
         self._line = line
-        self._tenant = tenant
-        self._tails: EventTails = platform.events.tails
+        self._logs = logs
         self._subscriptions: dict[str, Subscription] = {}
 
     async def run(self) -> None:
         """Until one side ends it: SocketGone, a FairwayError, or the server stops."""
-        with self._tails.follow(self._tenant) as follower:
+        with self._logs.follow() as follower:
             both = (
                 asyncio.create_task(self._tell(follower), name="socket: tell"),
                 asyncio.create_task(self._hear(follower), name="socket: hear"),
@@ -86,7 +80,7 @@ class Conversation:
 
     # -- telling -----------------------------------------------------------------------------
 
-    async def _tell(self, follower: Follower) -> None:
+    async def _tell(self, follower: LogFollower) -> None:
         now = asyncio.get_running_loop().time
         said_at, work = now(), WorkInParts()
         while not follower.is_closed:
@@ -101,20 +95,21 @@ class Conversation:
             if looked_at:
                 await follower.rest(looked_at * MESSAGE_COST)
                 continue
-            positions = [one.position for one in self._subscriptions.values()]
-            await follower.until_news(min(positions, default=NOWHERE), PING_SECONDS)
+            places = [one.places for one in self._subscriptions.values()]
+            least = tuple(map(min, zip(*places, strict=True)))
+            await follower.until_news(least or None, PING_SECONDS)
 
-    async def _tell_one(self, follower: Follower, one: Subscription) -> int:
-        page = await follower.page(one.position, AT_ONCE)
-        for text in one.told(page.events, page.trimmed_to):
+    async def _tell_one(self, follower: LogFollower, one: Subscription) -> int:
+        items, count = await follower.following(one.places)
+        for text in one.told(items):
             if self._subscriptions.get(one.name) is not one:
                 break  # it was ended meanwhile
             await self._line.say(text)
-        return len(page.events)
+        return count
 
     # -- hearing -----------------------------------------------------------------------------
 
-    async def _hear(self, follower: Follower) -> None:
+    async def _hear(self, follower: LogFollower) -> None:
         heard = 0
         while True:
             text = await self._line.hear()
@@ -145,7 +140,8 @@ class Conversation:
     async def _subscribe(self, name: str, asked: SocketRequest) -> None:
         self._check_room(name)
         wanted = _filter_of(asked)
-        made = Subscription(name, wanted, await begin_at(self._platform, self._tenant, asked.after))
+        after = None if asked.after is None else places_of(str(asked.after), self._logs.count)
+        made = Subscription(name, wanted, await begin_at(self._logs, after))
         await self._line.say(made.place(b"subscribed_at"))
         self._subscriptions[name] = made  # only now: its events come after that word
 

@@ -10,24 +10,29 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import caller_of
+from fairway.api.auth import caller_of, part_ids
 from fairway.api.endpoint import Endpoint, Reply, query
+from fairway.api.http.asgi import Scope
 from fairway.api.http.decoding import decoded, json_reply
-from fairway.api.http.headers import WAIT_MAX_SECONDS
+from fairway.api.http.headers import WAIT_MAX_SECONDS, header
+from fairway.api.tenant_parts.meant import PART, parts_asked
 from fairway.core.audit import Actor
 from fairway.core.errors import Conflict, InvalidRequest
 from fairway.core.events.event import Event
 from fairway.core.events.event_filter import EventFilter, parse_kinds
+from fairway.core.events.log_places import Places, moved, parse_places, shown, text_of
 from fairway.core.ids import TenantId, parse_job_id
 from fairway.core.tenant import Tenant
 from fairway.core.webhooks.messages import wants_job_events
+from fairway.services.events.part_logs import FoundInParts, PartLogs
 from fairway.services.platform import Platform
 from fairway.wire.events import EventList, EventSettings, EventView
 
 PAGE_DEFAULT, PAGE_MAX = 100, 1000
-POSITION_DIGITS_MAX = 18
 TYPES_MAX = 50
 ORDERS = ("oldest", "newest")
+#: A number; of a tenant in several shards one for each.
+AFTER = {"type": "string", "pattern": r"^[0-9]{1,18}(\.[0-9]{1,18}){0,15}$"}
 
 EVENT_FILTERS = (
     query(
@@ -35,7 +40,7 @@ EVENT_FILTERS = (
         "The `cursor` of the page before; 0, or left out, for the beginning. With `order=newest`"
         " the page goes on below it.",
         "4711",
-        schema={"type": "integer", "minimum": 0},
+        schema=AFTER,
     ),
     query(
         "limit",
@@ -83,7 +88,13 @@ _SETTINGS = Reply(200, "The settings in force.", EventSettings, {"job_events": T
         200,
         "A page of events.",
         EventList,
-        {"events": [EVENT_EXAMPLE], "cursor": 4712, "trimmed_to": 0},
+        {
+            "events": [EVENT_EXAMPLE],
+            "cursor": 4712,
+            "trimmed_to": 0,
+            "has_more": False,
+            "end": 4712,
+        },
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", "TOO_MANY_WAITING", *parts.QUICK),
 )
@@ -97,34 +108,64 @@ async def list_events(request: Request, platform: Platform, tenant: Tenant) -> R
 
     Kept for three days, unless the operator says otherwise. What was missed longer than that is
     told by `trimmed_to`.
+
+    A tenant in several shards has a log in each: they are read as one, in order of time. Events of
+    one job come in their order; a `cursor` is a place in all of them.
     """
     given = request.query_params
     filters.check_names(given, EVENT_FILTERS)
     wanted, limit, after = filter_of(given), limit_of(given.get("limit")), given.get("after")
-    reader, seconds = platform.events.reader, wait_of(given)
+    logs, seconds = logs_of(request.scope, platform, tenant), wait_of(given)
     if _is_newest(given.get("order")):
-        below = None if after is None else position_of(after)
-        found = await reader.newest(tenant.id, wanted, below, limit)
-    else:
-        begin = position_of(after or "0")
-        found = await reader.following(tenant.id, wanted, begin, limit)
-        if begin > found.last:
-            raise beyond(begin, found.last)
-    if seconds and not found.events:
-        key = caller_of(request).key_id
-        cursor = await _until_match(platform, key, tenant.id, wanted, found.cursor, seconds)
-        found = await reader.following(tenant.id, wanted, cursor, limit)
-    events = [view_of(event) for event in found.events]
-    return json_reply(EventList(events=events, cursor=found.cursor, trimmed_to=found.trimmed_to))
+        below = None if after is None else places_of(after, logs.count)
+        return json_reply(_page(await logs.newest(wanted, below, limit), None))
+    begin = places_of("0" if after is None else after, logs.count)
+    found = await logs.following(wanted, begin, limit)
+    refuse_beyond(begin, found.end)
+    if seconds and not found.page.events:
+        key, begin = caller_of(request).key_id, found.page.cursor
+        with platform.waiting.slot("waits", tenant.id):  # for as long as the key is good
+            async with platform.revocation.held(key):
+                begin = await logs.until_match(wanted, begin, seconds)
+        found = await logs.following(wanted, begin, limit)
+    return json_reply(_page(found, begin))
+
+
+def logs_of(scope: Scope, platform: Platform, tenant: Tenant) -> PartLogs:
+    """The logs that are meant: of all parts, or of the one that is named."""
+    asked = parts_asked(header(scope, PART), tenant, platform.directory.parts)
+    events = platform.events
+    return PartLogs(events.reader, events.tails, [one.id for one in asked])
+
+
+def _page(found: FoundInParts, begin: Places | None) -> EventList:
+    """`begin`: where it goes on from; None where it goes backwards, and events have no cursor."""
+    page, events = found.page, []
+    at = begin or ()
+    is_one = len(found.end) == 1
+    for part, event in page.events:
+        if is_one:
+            events.append(view_of(event))
+            continue
+        at = moved(at, part, event.position) if at else ()
+        events.append(view_of(event, part, text_of(at) if at else None))
+    return EventList(
+        events=events,
+        cursor=shown(page.cursor),
+        trimmed_to=shown(found.trimmed_to),
+        has_more=page.has_more,
+        end=shown(found.end),
+    )
 
 
 @Endpoint("GET /v1/events/settings", keys=("tenant",), reply=_SETTINGS)
-async def get_event_settings(platform: Platform, tenant: Tenant) -> Response:
+async def get_event_settings(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """See what is written to your log of events
 
     Notices of the platform always are; what becomes of your jobs is where `job_events` is true.
     """
-    return json_reply(EventSettings(job_events=platform.events.settings.job_events(tenant.id)))
+    is_on = all(map(platform.events.settings.job_events, part_ids(request, tenant)))
+    return json_reply(EventSettings(job_events=is_on))
 
 
 @Endpoint(
@@ -143,9 +184,12 @@ async def put_event_settings(
     It holds for jobs that come in from now on; other servers know within a few seconds.
     """
     wanted = await decoded(request, EventSettings)
+    asked = part_ids(request, tenant)
     if not wanted.job_events:
-        await _refuse_if_sent(platform, tenant.id)
-    await platform.events.settings.set_job_events(tenant.id, wanted.job_events, actor)
+        for one in asked:
+            await _refuse_if_sent(platform, one)
+    for one in asked:  # if one cannot be written, who asks again goes on there
+        await platform.events.settings.set_job_events(one, wanted.job_events, actor)
     return json_reply(wanted)
 
 
@@ -159,27 +203,23 @@ async def _refuse_if_sent(platform: Platform, tenant: TenantId) -> None:
             )
 
 
-async def _until_match(
-    platform: Platform, key: str, tenant: TenantId, wanted: EventFilter, after: int, seconds: int
-) -> int:
-    """In one of the tenant's places, and for as long as the key is good."""
-    with platform.waiting.slot("waits", tenant):
-        async with platform.revocation.held(key):
-            return await platform.events.tails.until_match(tenant, wanted, after, seconds)
-
-
-def beyond(after: int, head: int) -> InvalidRequest:
+def refuse_beyond(after: Places, heads: Places) -> None:
     """Whoever waits there would hear nothing, and not know why."""
-    return InvalidRequest(
-        f"There is no event {after} yet: the newest is {head}. A position of another platform,"
-        f" or of one that was restored from a backup? Go on with after={head}, or begin at 0.",
-        code="INVALID_CURSOR",
-        field="after",
-    )
+    for position, head in zip(after, heads, strict=True):
+        if position > head:
+            raise InvalidRequest(
+                f"There is no event {position} yet: the newest is {head}. A position of another"
+                " platform, or of one that was restored from a backup? Go on with"
+                f" after={shown(heads)}, or begin at 0.",
+                code="INVALID_CURSOR",
+                field="after",
+            )
 
 
-def view_of(event: Event) -> EventView:
+def view_of(event: Event, part: int | None = None, cursor: str | None = None) -> EventView:
     return EventView(
+        part=part,
+        cursor=cursor,
         position=event.position,
         at=event.at,
         kind=event.kind,
@@ -210,10 +250,17 @@ def limit_of(text: str | None) -> int:
     raise InvalidRequest(f"limit is a number from 1 to {PAGE_MAX}.", field="limit")
 
 
-def position_of(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= POSITION_DIGITS_MAX):
+def places_of(text: str, parts: int) -> Places:
+    found = parse_places(text, parts)
+    if found is not None:
+        return found
+    if parts == 1:
         raise InvalidRequest("after is the cursor of a page: a number from 0 on.", field="after")
-    return int(text)
+    raise InvalidRequest(
+        f"after is the cursor of a page or of an event, with {parts} numbers for your {parts}"
+        " shards; or 0 for the beginning. The position of an event is one of its own shard's.",
+        field="after",
+    )
 
 
 def wait_of(given: QueryParams) -> int:

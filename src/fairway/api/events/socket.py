@@ -19,6 +19,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from fairway.api.auth import admit
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.events.conversation import Conversation
+from fairway.api.events.event_log import logs_of
 from fairway.api.events.socket_line import KEY_PREFIX, SocketGone, SocketLine
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.api.http.decoding import UNDECODABLE
@@ -120,11 +121,11 @@ class EventSocket:
         assert caller.tenant is not None
         if self._refuse_elsewhere is not None:
             self._refuse_elsewhere(scope, SOCKET, caller)
-        tenant = caller.tenant.id
+        logs = logs_of(scope, platform, caller.tenant)
         with platform.waiting.slot("streams", caller.holder, caller.key_id):
             async with platform.revocation.held(caller.key_id):
                 await line.accept()
-                await Conversation(platform, line, tenant).run()
+                await Conversation(line, logs).run()
 
 
 async def _first_message(line: SocketLine) -> str:

@@ -147,7 +147,7 @@ async def rotate_alarm_webhook(request: Request, platform: Platform, actor: Acto
     For a day, unless told otherwise, every message has two signatures: of the new secret and of
     the one before.
     """
-    return await replies.rotated(request, platform, _key(platform, request), actor)
+    return await replies.rotated(request, platform, [_key(platform, request)], actor)
 
 
 @Endpoint(
@@ -182,7 +182,7 @@ async def list_alarm_deliveries(request: Request, platform: Platform) -> Respons
     """
     key = _key(platform, request)
     filters.check_names(request.query_params, PAGE)
-    return await replies.deliveries(request, platform, key)
+    return await replies.deliveries(request, platform, [key])
 
 
 @Endpoint(

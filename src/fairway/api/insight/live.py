@@ -1,15 +1,11 @@
 """`GET /v1/live`: the overview as server-sent events, whenever something newer was seen.
 
 What an operator sees is computed and encoded once for all who look. A tenant sees what is its own.
-All hear of something newer in the same moment, and go on one after the other: between them others
-have their turn, and however many look, so many are told in a second at most. Each is told what is
-newest when its turn comes, so a stream among hundreds hears every few seconds of it.
+Each is told what is newest when its turn comes (`live_turns.py`), so a stream among hundreds hears
+every few seconds of it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from starlette.datastructures import State
 from starlette.requests import Request
@@ -17,42 +13,17 @@ from starlette.responses import Response
 
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import Send
+from fairway.api.http.headers import header
+from fairway.api.insight.live_turns import PING_SECONDS, OneByOne
 from fairway.api.insight.views import OverviewText
+from fairway.api.insight.whole_overview import LiveWholeOverview
 from fairway.api.jobs.event_stream import MEDIA, RETRY_MS, STILL_HERE, EventStream, send_part
 from fairway.api.relay import Relay
+from fairway.api.tenant_parts.meant import PART
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.runtime.loops import pause, wait
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
-
-PING_SECONDS = 15.0
-APART_US = 20_000  # between streams that are told something: fifty a second
-ROUND_US = 5_000_000  # in which all are told, however many: pages take silence for a lost server
-
-
-class OneByOne:
-    """When each of many may go on who were woken at once."""
-
-    def __init__(self, now_us: Callable[[], int]) -> None:
-        self._now_us = now_us
-        self._next_us = 0
-        self._members = 0
-
-    @contextmanager
-    def member(self) -> Iterator[None]:
-        """One of those who are woken, for as long as it is there."""
-        self._members += 1
-        try:
-            yield
-        finally:
-            self._members -= 1
-
-    def wait_us(self) -> int:
-        """For whoever asks now; the next that asks waits for longer."""
-        now_us = self._now_us()
-        turn_us = max(self._next_us, now_us)
-        self._next_us = turn_us + min(APART_US, ROUND_US // max(self._members, 1))
-        return turn_us - now_us
 
 
 @Endpoint(
@@ -73,10 +44,14 @@ async def follow_overview(request: Request, platform: Platform, principal: Princ
     Server-sent events without end: `overview`, with what `GET /v1/overview` answers, every two
     seconds or so, every five where hundreds watch. With several servers, only the one that owns a
     tenant's shard can tell a tenant: another says `NOT_OWNER`, and `GET /v1/overview` is passed on
-    by it.
+    by it. A tenant in several shards is told by any, of all of them; while one of them cannot be
+    asked, an event `unavailable` says which, as a problem.
     """
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
+    tenant = principal.tenant
+    if tenant is not None and tenant.parts and header(request.scope, PART) is None:
+        return LiveWholeOverview(request, tenant)
     live = LiveOverview(platform, principal, request.app.state)
     if not live.can_tell:
         raise Unavailable(code="NOT_OWNER")

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
+from fairway.api.auth import part_ids
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.jobs.dead_letters import body_bytes_max, given_payload
@@ -86,18 +87,22 @@ async def begin_bulk_action(
     the filter and is there when it begins. It goes on by itself in small steps, through crashes
     and failovers, each job once. Jobs that run are asked to stop, and counted apart; replayed ones
     run at your fair share. Without a filter it must be said that `all` are meant. With `dry_run` it
-    only counts. At most ten run at a time.
+    only counts. At most ten run at a time. With several shards it is one action in all of them, and
+    `per_second` is divided, one for each at least.
     """
     counted = (platform.bodies.requests, tenant.id)
     wanted = await decoded(request, BulkRequest, body_bytes_max(platform), counted=counted)
     which = await _which(wanted, platform, tenant)
     payload = await given_payload(wanted.payload, platform, tenant)
+    asked = part_ids(request, tenant)
     if wanted.dry_run:
-        found = await platform.bulk_actions.count(tenant.id, wanted.act, which)
-        return json_reply(BulkCount(matched=found.matched, is_exact=found.is_exact))
+        found = [await platform.bulk_actions.count(one, wanted.act, which) for one in asked]
+        matched, is_exact = sum(one.matched for one in found), all(one.is_exact for one in found)
+        return json_reply(BulkCount(matched=matched, is_exact=is_exact))
     usual = REPLAYS_PER_SECOND if wanted.act == "replay" else OTHERS_PER_SECOND
     terms = Pace(wanted.per_second or usual, payload)
-    action = await platform.bulk_actions.begin(tenant.id, wanted.act, which, terms, actor)
+    begin, (first, *also) = platform.bulk_actions.begin, asked
+    action = await begin(first, wanted.act, which, terms, actor, also=also)
     reply = json_reply(await _view(action, platform), 202)
     reply.headers["location"] = f"/v1/bulk-actions/{action.id}"
     return reply
@@ -109,12 +114,13 @@ async def begin_bulk_action(
     reply=Reply(200, "The actions.", BulkActionList, {"actions": [_ACTION]}),
     problems=parts.QUICK,
 )
-async def list_bulk_actions(platform: Platform, tenant: Tenant) -> Response:
+async def list_bulk_actions(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List bulk actions
 
     The newest, with their progress. Those that ended are kept as long as jobs are.
     """
-    found = await platform.bulk_actions.latest(tenant.id)
+    first, *also = part_ids(request, tenant)
+    found = await platform.bulk_actions.latest(first, also=also)
     return json_reply(BulkActionList(actions=[await _view(one, platform) for one in found]))
 
 
@@ -130,7 +136,8 @@ async def get_bulk_action(request: Request, platform: Platform, tenant: Tenant) 
 
     How many matched, how many are done, were asked to stop, were skipped or failed.
     """
-    found = await platform.bulk_actions.read(tenant.id, _id(request))
+    first, *also = part_ids(request, tenant)
+    found = await platform.bulk_actions.read(first, _id(request), also=also)
     return json_reply(await _view(found, platform))
 
 
@@ -153,7 +160,8 @@ async def abort_bulk_action(
 
     What is done stays done; nothing further begins.
     """
-    found = await platform.bulk_actions.abort(tenant.id, _id(request), actor)
+    first, *also = part_ids(request, tenant)
+    found = await platform.bulk_actions.abort(first, _id(request), actor, also=also)
     return json_reply(await _view(found, platform))
 
 

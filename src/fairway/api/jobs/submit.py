@@ -205,7 +205,7 @@ class SubmitJob:
 
     async def _submit(self, asked_by: tuple[str, Tenant], new: NewJob) -> Accepted:
         if asked_by[1].parts:
-            part = part_for(self._platform.directory.parts, asked_by[1], new, self._inline_max)
+            part = part_for(self._platform.directory.parts, asked_by[1], new)
             asked_by = (asked_by[0], part)
         if len(new.payload) > self._inline_max or new.upload is not None:
             (verdict,) = await submit_large(

@@ -165,7 +165,7 @@ class SubmitBatch:
                 answers = await in_parts(
                     self._platform.directory.parts,
                     tenant,
-                    JobsToPlace(good, whole, self._platform.settings.inline_bytes_max),
+                    JobsToPlace(good, whole),
                     lambda part, jobs: self._verdicts((asked_by[0], part), jobs, whole),
                 )
             else:

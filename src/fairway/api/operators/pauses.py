@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -90,8 +92,8 @@ async def pause(
     is_known = hold.type != NO_TYPE
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    for one, by in _of_parts(platform, hold, Pauser(actor, _words(wanted), asker)):
-        await platform.pauses.pause(one, by)
+    by = Pauser(actor, _words(wanted), asker)
+    await platform.pauses.pause(hold, by, also=_other_parts(platform, hold))
     named = msgspec.structs.asdict(wanted)
     return json_reply(Paused(**named, type_is_known=is_known), 201)
 
@@ -115,22 +117,16 @@ async def resume(
     by = Pauser(actor, _words(wanted), _asker(principal))
     was_paused = False
     if hold.type != NO_TYPE:
-        for one, by_part in _of_parts(platform, hold, by):
-            was_paused |= await platform.pauses.resume(one, by_part)
+        was_paused = await platform.pauses.resume(hold, by, also=_other_parts(platform, hold))
     if not was_paused:
         raise NotFound("This was not paused.")
     return json_reply(wanted)
 
 
-def _of_parts(platform: Platform, hold: Hold, by: Pauser) -> list[tuple[Hold, Pauser]]:
-    """The same for every part of its tenant; as a rule there is one."""
+def _other_parts(platform: Platform, hold: Hold) -> Sequence[TenantId]:
+    """Of a tenant in several shards: those that are to have it, too."""
     tenant = platform.directory.tenants.get(hold.tenant)
-    if tenant is None or not tenant.parts:
-        return [(hold, by)]
-    return [
-        (hold._replace(tenant=part), by if by.asker is None else by._replace(asker=part))
-        for part in tenant.parts
-    ]
+    return () if tenant is None else tenant.parts[1:]
 
 
 def _words(wanted: Pause) -> str:

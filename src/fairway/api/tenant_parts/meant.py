@@ -1,8 +1,8 @@
 """Which part of a tenant in several shards a request means, by its endpoint.
 
-Every endpoint that a tenant's key opens is in one of these lists (a test holds it). What cannot be
-told of all parts at once is refused with a word, never answered for one of them in silence: whoever
-asks names the part, by its place, in the header `Fairway-Part`.
+Every endpoint that a tenant's key opens is in one of these lists (a test holds it), so that none
+answers for one part in silence. Whoever wants a part alone names it, by its place, in the header
+`Fairway-Part`.
 """
 
 from __future__ import annotations
@@ -82,9 +82,15 @@ BY_ALL = frozenset(
         "GET /v1/limits",
     }
 )
-#: One, which has to be named: each part has such things of its own.
-BY_NAMED = frozenset(
+#: All of them, which they look at by themselves; or one, if it is named.
+BY_THEMSELVES = frozenset(
     {
+        "GET /v1/events",
+        "GET /v1/events/settings",
+        "PUT /v1/events/settings",
+        "GET /v1/events/stream",
+        "GET /v1/events/socket",
+        "GET /v1/live",
         "POST /v1/bulk-actions",
         "GET /v1/bulk-actions",
         "GET /v1/bulk-actions/{id}",
@@ -99,12 +105,6 @@ BY_NAMED = frozenset(
         "POST /v1/webhooks/{id}/deliveries/{delivery}/replay",
         "POST /v1/webhooks/{id}/replay",
         "DELETE /v1/webhooks/{id}",
-        "GET /v1/events",
-        "GET /v1/events/settings",
-        "PUT /v1/events/settings",
-        "GET /v1/events/stream",
-        "GET /v1/events/socket",
-        "GET /v1/live",
     }
 )
 _JOB_AT = len(("", "v1", "jobs"))  # of a path's segments, the one with the id
@@ -121,14 +121,14 @@ def part_meant(
         return tenant
     if said is not None:
         return _named(said, tenant, parts)
-    if call in BY_ALL:
-        return tenant
-    count = len(tenant.parts)
-    raise several_shards(
-        f"Your tenant has {count} shards, each with such things of its own: say which one is meant"
-        f" in the header Fairway-Part, from 0 to {count - 1}. Commands, dashboard and SDK do not"
-        " send it yet; `curl -H 'Fairway-Part: 0'` does."
-    )
+    return tenant
+
+
+def parts_asked(said: bytes | None, tenant: Tenant, parts: TenantParts) -> list[Tenant]:
+    """Those that somebody looks at who was admitted as `tenant`: all, or the one that is named."""
+    if said is not None or not tenant.parts:
+        return [tenant]
+    return [parts.taking(tenant, place) for place in range(len(tenant.parts))]
 
 
 def _named(said: bytes, tenant: Tenant, parts: TenantParts) -> Tenant:

@@ -1,8 +1,9 @@
 """New jobs of a tenant in several shards: each goes to the part that judges it, or to the next.
 
 What is judged in one place goes to the first part: a unique job, one with limits by key, one whose
-payload is kept in object storage. A job with an Idempotency-Key goes where that key leads: sent
-again, by whatever server, it meets itself. The rest of a batch stays together, in the next part.
+payload was uploaded. A job with an Idempotency-Key goes where that key leads, whatever its size:
+sent again, by whatever server and its settings, it meets itself. The rest of a batch stays
+together, in the next part.
 """
 
 from __future__ import annotations
@@ -25,12 +26,11 @@ class JobsToPlace(NamedTuple):
 
     jobs: Sequence[NewJob]
     whole: WholeKey | None
-    inline_bytes_max: int
 
 
-def part_for(parts: TenantParts, tenant: Tenant, new: NewJob, inline_bytes_max: int) -> Tenant:
+def part_for(parts: TenantParts, tenant: Tenant, new: NewJob) -> Tenant:
     """The part that a job goes to which comes alone."""
-    in_one_place = _is_judged_in_one_place(new, inline_bytes_max)
+    in_one_place = _is_judged_in_one_place(new)
     place = parts.for_new(tenant, new.idempotency_key, is_judged_in_one_place=in_one_place)
     return parts.taking(tenant, place)
 
@@ -64,14 +64,14 @@ async def in_parts(
 
 async def _placed(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> dict[int, list[int]]:
     """Which of the jobs go to each part; in between other requests, for there may be thousands."""
-    jobs, whole, inline_max = wanted
+    jobs, whole = wanted
     if whole is not None:  # by the key alone: sent again, other jobs of it may be refused
         place = parts.for_new(tenant, whole.key, is_judged_in_one_place=False)
         return {place: [*range(len(jobs))]} if jobs else {}
     rest = parts.for_new(tenant, None, is_judged_in_one_place=False)
     work, found = WorkInParts(), dict[int, list[int]]()
     for at, new in enumerate(jobs):
-        in_first, key = _is_judged_in_one_place(new, inline_max), new.idempotency_key
+        in_first, key = _is_judged_in_one_place(new), new.idempotency_key
         place = rest
         if in_first or key is not None:
             place = parts.for_new(tenant, key, is_judged_in_one_place=in_first)
@@ -81,11 +81,6 @@ async def _placed(parts: TenantParts, tenant: Tenant, wanted: JobsToPlace) -> di
     return found
 
 
-def _is_judged_in_one_place(new: NewJob, inline_bytes_max: int) -> bool:
-    """A payload in object storage is kept under the id of the job, which is made for the first."""
-    return (
-        new.unique is not None
-        or new.limits is not None
-        or new.upload is not None
-        or len(new.payload) > inline_bytes_max
-    )
+def _is_judged_in_one_place(new: NewJob) -> bool:
+    """An upload is the first part's."""
+    return new.unique is not None or new.limits is not None or new.upload is not None

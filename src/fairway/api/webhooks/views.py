@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec import UNSET
 from fairway.core.errors import InvalidRequest
 from fairway.core.events.event_filter import parse_kinds
 from fairway.core.events.kinds import KINDS
+from fairway.core.events.log_places import shown
 from fairway.core.unix_time import from_unix_us, to_unix_us
 from fairway.core.webhooks.webhook import (
     Delivery,
@@ -63,17 +64,34 @@ def _line(text: str) -> str:
     return text
 
 
-def webhook_view(webhook: Webhook, now: datetime, principal: Principal) -> WebhookView:
-    """As whoever may change it sees it; others see the host of its address only."""
+def webhook_view(
+    webhook: Webhook, now: datetime, principal: Principal, also: Sequence[Webhook] = ()
+) -> WebhookView:
+    """As whoever may change it sees it; others see the host of its address only. `also`: the same
+    in the other parts of a tenant in several shards."""
     facts = _facts(webhook, now)
     if "operate" not in principal.may:
         facts["url"] = shown_url(webhook.terms.url)
-    return WebhookView(**facts)
+    return WebhookView(**facts | (_of_parts([webhook, *also]) if also else {}))
 
 
-def made_view(webhook: Webhook, now: datetime) -> WebhookMade:
+def _of_parts(webhooks: Sequence[Webhook]) -> dict[str, Any]:
+    """Where they differ: what troubles one of them is told."""
+    off = [one.disabled_because for one in webhooks if one.disabled_because]
+    failing = [one.failing_since for one in webhooks if one.failing_since is not None]
+    return {
+        "enabled": all(one.terms.enabled for one in webhooks),
+        "disabled_because": off[0] if off else None,
+        "failing_since": min(failing, default=None),
+        "position": shown(tuple(one.position for one in webhooks)),
+        "updated_at": max(one.updated_at for one in webhooks),
+    }
+
+
+def made_view(webhook: Webhook, now: datetime, also: Sequence[Webhook] = ()) -> WebhookMade:
     """With its secret: only in the answer to whoever made it."""
-    return WebhookMade(secret=webhook.secrets.present, **_facts(webhook, now))
+    facts = _facts(webhook, now) | (_of_parts([webhook, *also]) if also else {})
+    return WebhookMade(secret=webhook.secrets.present, **facts)
 
 
 def _facts(webhook: Webhook, now: datetime) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,10 +12,11 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import caller_of, platform_of, tenant_of
+from fairway.api.auth import caller_of, part_ids, platform_of, tenant_of
 from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader, path, query
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.jobs.times import checked_ms
+from fairway.api.tenant_parts.meant import PART
 from fairway.api.webhooks import replies
 from fairway.api.webhooks.views import (
     changed,
@@ -24,8 +26,14 @@ from fairway.api.webhooks.views import (
 )
 from fairway.core.audit import Actor
 from fairway.core.errors import InvalidRequest
-from fairway.core.tenant import Tenant
-from fairway.core.webhooks.webhook import STATE_BY_LABEL, Webhook, WebhookKey
+from fairway.core.tenant import Tenant, several_shards
+from fairway.core.webhooks.webhook import (
+    STATE_BY_LABEL,
+    Webhook,
+    WebhookKey,
+    part_id,
+    place_of,
+)
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 from fairway.services.webhooks.webhooks import Webhooks
@@ -99,7 +107,7 @@ _SENT = Reply(202, "It is on its way.", DeliveryView, DELIVERY_EXAMPLE | {"state
         VIEW_EXAMPLE | {"secret": replies.SECRET_EXAMPLE},
         headers=(_LOCATION,),
     ),
-    problems=("TOO_MANY_WEBHOOKS", *parts.QUICK),
+    problems=("TOO_MANY_WEBHOOKS", "SEVERAL_SHARDS", *parts.QUICK),
 )
 async def add_webhook(
     request: Request, platform: Platform, tenant: Tenant, actor: Actor
@@ -111,8 +119,12 @@ async def add_webhook(
     signatures, retries and what may be an address.
     """
     wanted = await decoded(request, WebhookRequest)
-    made = await _webhooks(platform).add(tenant.id, terms_of(wanted), actor)
-    return replies.made(platform, made, "/v1/webhooks")
+    if PART.decode() in request.headers and (tenant.parts or tenant.part_of is not None):
+        raise several_shards("A webhook is one for all shards: leave the header Fairway-Part out.")
+    (first, *also), webhooks = part_ids(request, tenant), _webhooks(platform)
+    made = await webhooks.add(first, terms_of(wanted), actor, also=also)
+    _, *others = await webhooks.of_parts(webhooks.keys_of([first, *also], made.key.id))
+    return replies.made(platform, made, "/v1/webhooks", others)
 
 
 @Endpoint(
@@ -121,14 +133,23 @@ async def add_webhook(
     reply=Reply(200, "All of them.", WebhookList, {"webhooks": [VIEW_EXAMPLE]}),
     problems=parts.QUICK,
 )
-async def list_webhooks(platform: Platform, principal: Principal, tenant: Tenant) -> Response:
+async def list_webhooks(
+    request: Request, platform: Platform, principal: Principal, tenant: Tenant
+) -> Response:
     """List webhooks
 
-    There are a few at most, so they come on one page.
+    There are a few at most, so they come on one page. With several shards each stands for one in
+    every shard.
     """
     now = platform.store_clock.now()
-    found = await _webhooks(platform).all(tenant.id)
-    return json_reply(WebhookList(webhooks=[webhook_view(one, now, principal) for one in found]))
+    parts_meant = part_ids(request, tenant)
+    found: dict[str, list[Webhook]] = {}  # one of several parts is known by its first's id
+    for one in parts_meant:
+        for webhook in await _webhooks(platform).all(one):
+            known = part_id(webhook.key.id, 0) if len(parts_meant) > 1 else webhook.key.id
+            found.setdefault(known, []).append(webhook)
+    views = [webhook_view(one, now, principal, also) for one, *also in found.values()]
+    return json_reply(WebhookList(webhooks=views))
 
 
 @Endpoint(
@@ -143,8 +164,8 @@ async def get_webhook(request: Request) -> Response:
 
     Without its secret.
     """
-    platform, key = _place_of(request)
-    return _show(request, await _webhooks(platform).read(key))
+    platform, keys = _places_of(request)
+    return _show(request, await _webhooks(platform).of_parts(keys))
 
 
 @Endpoint(
@@ -162,10 +183,11 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
     What is left out stays. Switched on again, it hears of what happens from then on; a replay
     brings what it missed.
     """
-    platform, key = _place_of(request)
+    platform, (key, *also) = _places_of(request)
     wanted = await decoded(request, WebhookChange)
-    found = await _webhooks(platform).change(key, partial(changed, wanted), actor)
-    return _show(request, found)
+    webhooks = _webhooks(platform)
+    await webhooks.change(key, partial(changed, wanted), actor, also=also)
+    return _show(request, await webhooks.of_parts([key, *also]))
 
 
 @Endpoint(
@@ -183,8 +205,8 @@ async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
     For a day, unless told otherwise, every delivery has two signatures: of the new secret and of
     the one before. So a receiver can change over whenever it likes.
     """
-    platform, key = _place_of(request)
-    return await replies.rotated(request, platform, key, actor)
+    platform, keys = _places_of(request)
+    return await replies.rotated(request, platform, keys, actor)
 
 
 @Endpoint(
@@ -200,7 +222,7 @@ async def try_webhook(request: Request) -> Response:
     Sends an event `webhook.test`, which is in no log and goes to this webhook alone. What came of
     it is in the list of deliveries. One that is switched off is not tried: 409.
     """
-    platform, key = _place_of(request)
+    platform, (key, *_) = _places_of(request)
     return json_reply(delivery_view(await _webhooks(platform).test(key)), 202)
 
 
@@ -222,14 +244,14 @@ async def list_webhook_deliveries(request: Request) -> Response:
     Newest first: what was sent, what waits for another try, what was given up. Kept as long as
     jobs are, the newest 10 000 of them.
     """
-    platform, key = _place_of(request)
+    platform, keys = _places_of(request)
     known = [parameter.name for parameter in PAGE]
     for name in request.query_params:
         if name not in known:
             raise InvalidRequest(
                 f"There is no parameter {name[:64]!r}; there are {', '.join(known)}.", field=name
             )
-    return await replies.deliveries(request, platform, key)
+    return await replies.deliveries(request, platform, keys)
 
 
 @Endpoint(
@@ -244,8 +266,10 @@ async def replay_webhook_delivery(request: Request) -> Response:
 
     Whatever became of it, with all its tries, under the same `webhook-id`.
     """
-    platform, key = _place_of(request)
-    found = await _webhooks(platform).replay(key, request.path_params["delivery"])
+    platform, keys = _places_of(request)
+    delivery = request.path_params["delivery"]
+    key = keys[min(place_of(delivery), len(keys) - 1)]  # one that leads nowhere is not found
+    found = await _webhooks(platform).replay(key, delivery)
     return json_reply(delivery_view(found), 202)
 
 
@@ -264,14 +288,16 @@ async def replay_webhook(request: Request) -> Response:
     Those that were given up, at most 1 000 in one call; or all that your log still has since then,
     in order, also of a time when the webhook was switched off. Each keeps its `webhook-id`.
     """
-    platform, key = _place_of(request)
+    platform, keys = _places_of(request)
     wanted = await decoded(request, ReplayRequest)
     checked_ms(wanted.since, "/since")
-    replay = _webhooks(platform).replay_failed
-    if wanted.which == "all":
-        replay = _webhooks(platform).replay_all
-    found = await replay(key, wanted.since)
-    return json_reply(ReplayReply(replayed=found.deliveries, is_more=found.is_more), 202)
+    webhooks = _webhooks(platform)
+    replay = webhooks.replay_all if wanted.which == "all" else webhooks.replay_failed
+    found = [await replay(one.key, wanted.since) for one in await webhooks.of_parts(keys)]
+    counts = [one.deliveries for one in found if one.deliveries is not None]
+    is_more = any(one.is_more for one in found)
+    replayed = sum(counts) if counts else None
+    return json_reply(ReplayReply(replayed=replayed, is_more=is_more), 202)
 
 
 @Endpoint(
@@ -286,8 +312,8 @@ async def delete_webhook(request: Request, actor: Actor) -> Response:
 
     With the list of its deliveries, and what was still on its way.
     """
-    platform, key = _place_of(request)
-    await _webhooks(platform).remove(key, actor)
+    platform, (key, *also) = _places_of(request)
+    await _webhooks(platform).remove(key, actor, also=also)
     return Response(status_code=204)
 
 
@@ -295,12 +321,12 @@ def _webhooks(platform: Platform) -> Webhooks:
     return platform.outbound.webhooks
 
 
-def _place_of(request: Request) -> tuple[Platform, WebhookKey]:
-    platform = platform_of(request)
-    key = _webhooks(platform).key_of(tenant_of(request).id, request.path_params["id"])
-    return platform, key
+def _places_of(request: Request) -> tuple[Platform, list[WebhookKey]]:
+    """Where it is: of a tenant in several shards in each part, or in the one that is named."""
+    platform, parts_meant = platform_of(request), part_ids(request, tenant_of(request))
+    return platform, _webhooks(platform).keys_of(parts_meant, request.path_params["id"])
 
 
-def _show(request: Request, webhook: Webhook) -> Response:
-    now = platform_of(request).store_clock.now()
-    return json_reply(webhook_view(webhook, now, caller_of(request)))
+def _show(request: Request, found: Sequence[Webhook]) -> Response:
+    now, (webhook, *also) = platform_of(request).store_clock.now(), found
+    return json_reply(webhook_view(webhook, now, caller_of(request), also))

@@ -12,11 +12,18 @@ class EventGap(NamedTuple):
 
     first: int
     last: int
+    part: int | None = None  # as of an event
+    cursor: str | None = None
 
     @property
     def position(self) -> int:
         """Where it goes on after this, as of an event."""
         return self.last
+
+    @property
+    def resume_after(self) -> int | str:
+        """What `after` is to be, to go on behind it."""
+        return self.last if self.cursor is None else self.cursor
 
 
 LogItem: TypeAlias = Event | EventGap

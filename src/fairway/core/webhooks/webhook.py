@@ -20,6 +20,12 @@ class WebhookKey(NamedTuple):
     id: str  # a UUID in its canonical form
 
 
+def part_id(webhook: str, place: int) -> str:
+    """The id of a webhook in one part of a tenant in several shards. Each part numbers its own
+    events, so deliveries of two parts differ by it; people know it by that of the first."""
+    return f"{webhook[:-1]}{place:x}"
+
+
 class WebhookTerms(NamedTuple):
     """What its tenant says of it."""
 
@@ -108,6 +114,12 @@ def delivery_id(webhook: str, number: int) -> str:
     use between the parts of what they sign."""
     test = "t" if number < 0 else ""
     return f"msg_{webhook.replace('-', '')}_{test}{abs(number)}"
+
+
+def place_of(delivery: str) -> int:
+    """The part that a delivery's id leads to, of a tenant in several shards."""
+    found = _DELIVERY.fullmatch(delivery)
+    return 0 if found is None else int(found[1][-1], 16)
 
 
 def number_of(delivery: str, webhook: str) -> int | None:

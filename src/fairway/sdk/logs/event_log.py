@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     type: str | Sequence[str] = ()
     job: str | None = None
 
-    def query(self, after: int | None) -> str:
+    def query(self, after: int | str | None) -> str:
         asked: dict[str, str | int] = {} if after is None else {"after": after}
         if self.kind:
             asked["kind"] = _with_commas(self.kind)
@@ -51,13 +51,13 @@ class EventLog:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def follow(self, after: int | None, wanted: Wanted) -> AsyncIterator[LogItem]:
-        """The events after this position, or from now on; without end."""
+    def follow(self, after: int | str | None, wanted: Wanted) -> AsyncIterator[LogItem]:
+        """The events after this position or cursor, or from now on; without end."""
         return _follow(self._transport, after, wanted)
 
 
 async def _follow(
-    transport: Transport, after: int | None, wanted: Wanted
+    transport: Transport, after: int | str | None, wanted: Wanted
 ) -> AsyncIterator[LogItem]:
     """Without end. Raises when no server answers for longer than the client's patience."""
     parser = sse.EventParser()
@@ -98,5 +98,6 @@ async def _stream(
 
 def _item(event: sse.Event) -> LogItem:
     if event.kind == "gap":
-        return EventGap(event.data["from"], event.data["to"])
+        told = event.data
+        return EventGap(told["from"], told["to"], told.get("part"), told.get("cursor"))
     return msgspec.convert(event.data, Event)

@@ -74,7 +74,8 @@ class EventReader:
         async with self._turn(tenant) as looked_at:
             end = await self.page(tenant, POSITION_MAX, 1)
             cursor = end.last + 1 if below is None else min(below, end.last + 1)
-            found, work = FoundEvents([], cursor, end.trimmed_to), WorkInParts()
+            found = FoundEvents([], cursor, end.trimmed_to, end.last)
+            work = WorkInParts()
             for _ in range(PAGES_LOOKED_AT_MAX):
                 size = min(_size(wanted, limit), found.cursor - found.trimmed_to - 1)
                 if size <= 0 or len(found.events) == limit:
@@ -86,7 +87,7 @@ class EventReader:
                 if not newest:
                     lowest = await self._beyond_gap(tenant, lowest, found.trimmed_to + 1)
                 cursor = _take(found.events, newest, wanted, limit, lowest)
-                found = FoundEvents(found.events, cursor, found.trimmed_to)
+                found = found._replace(cursor=cursor)
                 await work.let_others()
         return found
 

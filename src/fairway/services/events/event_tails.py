@@ -63,11 +63,13 @@ class _Tail:
 class Follower:
     """One stream, one socket or one waiting request; made by `EventTails.follow`."""
 
-    def __init__(self, tails: EventTails, tenant: TenantId, tail: _Tail) -> None:
+    def __init__(
+        self, tails: EventTails, tenant: TenantId, tail: _Tail, news: asyncio.Event
+    ) -> None:
         self._tails = tails
         self._tenant = tenant
         self._tail = tail
-        self._news = asyncio.Event()
+        self._news = news
 
     @property
     def is_closed(self) -> bool:
@@ -92,10 +94,14 @@ class Follower:
                     return await self._tails.read(self._tenant, tail, after, limit)
         return EventPage(found, 0, tail.head)
 
+    def has_news(self, after: int) -> bool:
+        """Whether there may be an event behind this position."""
+        return self._tail.head > after
+
     async def until_news(self, after: int, seconds: float) -> None:
         """Until there may be an event behind this position, or for so long."""
         self._news.clear()
-        if self._tail.head <= after and not self.is_closed:
+        if not self.has_news(after) and not self.is_closed:
             await wait(self._news, seconds)
 
     async def rest(self, events: int) -> None:
@@ -125,12 +131,13 @@ class EventTails:
         self.is_closed = False
 
     @contextmanager
-    def follow(self, tenant: TenantId) -> Iterator[Follower]:
+    def follow(self, tenant: TenantId, news: asyncio.Event | None = None) -> Iterator[Follower]:
+        """`news` is set when there is some; one that follows several logs has one for all."""
         if tenant not in self._tails:
             self._tails[tenant] = _Tail()
             self._on_follower()
         tail = self._tails[tenant]
-        follower = Follower(self, tenant, tail)
+        follower = Follower(self, tenant, tail, news or asyncio.Event())
         tail.followers.add(follower)
         try:
             yield follower

@@ -6,6 +6,7 @@ A pause made on another server is seen within `REFRESH_SECONDS`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.audit import PLATFORM, Act, Actor
@@ -18,6 +19,8 @@ from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.query_slots import SlowUse
+from fairway.store.connections.row_security import UseAs
 from fairway.store.registry import tiers as store
 
 log = logger("pauses")
@@ -73,16 +76,21 @@ class Pauses:
         """Those that name no tenant, as this server last read them."""
         return self._holds.of(PAUSES, EVERY_TENANT)
 
-    async def pause(self, hold: Hold, by: Pauser = _HOUSE) -> None:
-        """No job of these streams starts; those that run, run on. A tenant may have so many."""
+    async def pause(
+        self, hold: Hold, by: Pauser = _HOUSE, *, also: Sequence[TenantId] = ()
+    ) -> None:
+        """No job of these streams starts; those that run, run on. A tenant may have so many.
+        `also`: the same for its other parts, where it has several: all of them or none."""
         async with (
             told_if_away,
-            self._database.asked(by.asker) as connection,
+            self._asked(by.asker, also) as connection,
             connection.transaction(),
         ):
             if by.asker is not None:
                 await _check_room(connection, hold)
-            is_new = await store.pause(connection, hold.tenant, hold.type, hold.pool)
+            is_new = False
+            for tenant in (hold.tenant, *also):
+                is_new |= await store.pause(connection, tenant, hold.type, hold.pool)
             if is_new:
                 sides = _paused(False), _paused(True)
                 act = Act("pause", by.subject, hold.tenant or None, *sides)
@@ -94,14 +102,18 @@ class Pauses:
         async with told_if_away, self._database.asked(asker) as connection:
             await _check_room(connection, Hold(asker, NO_TYPE))
 
-    async def resume(self, hold: Hold, by: Pauser = _HOUSE) -> bool:
+    async def resume(
+        self, hold: Hold, by: Pauser = _HOUSE, *, also: Sequence[TenantId] = ()
+    ) -> bool:
         """Whether it was paused."""
         async with (
             told_if_away,
-            self._database.asked(by.asker) as connection,
+            self._asked(by.asker, also) as connection,
             connection.transaction(),
         ):
-            was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
+            was_paused = False
+            for tenant in (hold.tenant, *also):
+                was_paused |= await store.resume(connection, tenant, hold.type, hold.pool)
             if was_paused:
                 sides = _paused(True), _paused(False)
                 act = Act("resume", by.subject, hold.tenant or None, *sides)
@@ -109,6 +121,12 @@ class Pauses:
         if was_paused:
             await self._told()
         return was_paused
+
+    def _asked(self, asker: TenantId | None, also: Sequence[TenantId]) -> UseAs | SlowUse:
+        """A tenant's own connection writes rows of one part."""
+        if asker is None or not also:
+            return self._database.asked(asker)
+        return self._database.writing(asker)
 
     async def _told(self) -> None:
         """It is on disk; should the store go away just now, the loop tells of it later."""

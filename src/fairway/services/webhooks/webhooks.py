@@ -3,14 +3,15 @@
 Operators have webhooks of their own, as the tenant STAFF: no log of events leads there, but
 alarms do (`insight/alarm_ledger.py`). Any server can do all of it; the owner of the shard reads the
 log for them and calls. A secret is shown when it is made and never again: it is kept as it is, for
-it has to sign.
+it has to sign. A webhook of a tenant in several shards is a row in each part (`also`), with the
+same terms and the same secret: they are written in one transaction, all or none.
 """
 
 from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
@@ -28,16 +29,24 @@ from fairway.core.webhooks.webhook import (
     WebhookTerms,
     delivery_id,
     number_of,
+    part_id,
     shown_url,
 )
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.services.webhooks.destinations import Destinations
+from fairway.services.webhooks.webhook_rows import (
+    absent,
+    changed_by,
+    head_of,
+    held_in,
+    position_at,
+    there,
+)
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.query_slots import SlowUse
 from fairway.store.connections.row_security import UseAs
-from fairway.store.events.log import read_events, read_heads
 from fairway.store.webhooks import deliveries as rows
 from fairway.store.webhooks import webhooks as store
 from fairway.store.webhooks.deliveries import NewDelivery
@@ -87,8 +96,15 @@ class Webhooks:
         except ValueError:
             given = ""
         if given != webhook:
-            raise _absent(webhook)
+            raise absent(webhook)
         return WebhookKey(self._shard(tenant), tenant, webhook)
+
+    def keys_of(self, parts: Sequence[TenantId], webhook: str) -> list[WebhookKey]:
+        """The same, in each part of a tenant in several shards."""
+        known = self.key_of(parts[0], webhook)
+        if len(parts) == 1:
+            return [known]
+        return [self.key_of(one, part_id(webhook, place)) for place, one in enumerate(parts)]
 
     def _shard(self, tenant: TenantId) -> ShardId:
         """What is the operators' own is done by the owner of shard 0."""
@@ -101,14 +117,28 @@ class Webhooks:
     def _asked(self, tenant: TenantId) -> UseAs | SlowUse:
         return self._database.asked(None if tenant == STAFF else tenant)
 
+    def _asked_all(self, keys: Sequence[WebhookKey]) -> UseAs | SlowUse:
+        """For rows of several parts in one transaction: a connection of a tenant's own sees one."""
+        tenant = keys[0].tenant
+        return self._asked(tenant) if len(keys) == 1 else self._database.writing(tenant)
+
     # -- make and change ---------------------------------------------------------------------
 
-    async def add(self, tenant: TenantId, terms: WebhookTerms, actor: Actor = PLATFORM) -> Webhook:
+    async def add(
+        self,
+        tenant: TenantId,
+        terms: WebhookTerms,
+        actor: Actor = PLATFORM,
+        *,
+        also: Sequence[TenantId] = (),
+    ) -> Webhook:
         """It hears of what happens from now on."""
         await self._destinations.find(terms.url, tenant)
-        await self._ask_for_events(tenant, terms, actor)
-        key = self.key_of(tenant, str(uuid.uuid4()))
-        async with told_if_away, self._asked(tenant) as connection:
+        for one in (tenant, *also):
+            await self._ask_for_events(one, terms, actor)
+        keys, secret = self.keys_of((tenant, *also), str(uuid.uuid4())), _new_secret()
+        key = keys[0]
+        async with told_if_away, self._asked_all(keys) as connection:
             self._still_takes(key)
             others = await store.count_webhooks(connection, key.shard, tenant)
             if others >= self._per_tenant_max:
@@ -118,76 +148,81 @@ class Webhooks:
                     code="TOO_MANY_WEBHOOKS",
                     retry_after_seconds=60,  # time alone does not help
                 )
-            position = await _head(connection, key)
             async with connection.transaction():
-                await store.add_webhook(connection, key, terms, _new_secret(), position)
+                for each in keys:
+                    position = await head_of(connection, each)
+                    await store.add_webhook(connection, each, terms, secret, position)
                 await self._add_line(connection, actor, "add_webhook", key, after=terms)
             made = await store.read_webhook(connection, key)
-        return _there(made, key)
+        return there(made, key)
 
     async def change(
         self,
         key: WebhookKey,
         change: Callable[[WebhookTerms], WebhookTerms],
         actor: Actor = PLATFORM,
+        *,
+        also: Sequence[WebhookKey] = (),
     ) -> Webhook:
         """One that is switched on hears of what happens from now on; `replay` brings the rest."""
-        url = change((await self.read(key)).terms).url
+        before = (await self.of_parts((key, *also)))[0]
+        url = change(before.terms).url
         await self._destinations.find(url, key.tenant)
-        async with told_if_away, self._asked(key.tenant) as connection:
+        async with told_if_away, self._asked_all((key, *also)) as connection:
             async with connection.transaction():
                 self._still_takes(key)
-                held = _there(await store.lock_webhook(connection, key), key)
-                terms = change(held.terms)
-                if terms.url != url:
-                    raise Conflict("Somebody else changed this webhook's address; ask again.")
-                changed = held._replace(terms=terms)
-                if terms.enabled and not held.terms.enabled:
-                    changed = changed._replace(
-                        position=await _head(connection, key),
-                        failures=0,
-                        failing_since=None,
-                        disabled_because="",
-                    )
-                elif terms.url != held.terms.url:
-                    changed = changed._replace(failures=0, failing_since=None)
-                await store.change_webhook(connection, changed)
-                await self._add_line(connection, actor, "change_webhook", key, held.terms, terms)
-            found = await store.read_webhook(connection, key)
-        await self._ask_for_events(key.tenant, terms, actor)
+                held = await held_in(connection, (key, *also))
+                changed = [await changed_by(connection, one, change, url) for one in held]
+                for one in changed:
+                    await store.change_webhook(connection, one)
+                first, terms = held[0], changed[0].terms
+                await self._add_line(
+                    connection, actor, "change_webhook", first.key, first.terms, terms
+                )
+            found = await store.read_webhook(connection, first.key)
+        for one in held:
+            await self._ask_for_events(one.key.tenant, terms, actor)
         self._ports.on_change()
-        return _there(found, key)
+        return there(found, key)
 
     async def _ask_for_events(self, tenant: TenantId, terms: WebhookTerms, actor: Actor) -> None:
         if tenant != STAFF and terms.enabled and wants_job_events(terms.kinds):
             await self._ports.want_job_events(tenant, actor)
 
-    async def remove(self, key: WebhookKey, actor: Actor = PLATFORM) -> None:
+    async def remove(
+        self, key: WebhookKey, actor: Actor = PLATFORM, *, also: Sequence[WebhookKey] = ()
+    ) -> None:
         async with (
             told_if_away,
-            self._asked(key.tenant) as connection,
+            self._asked_all((key, *also)) as connection,
             connection.transaction(),
         ):
             self._still_takes(key)
-            held = _there(await store.lock_webhook(connection, key), key)
-            if not await store.delete_webhook(connection, key):
-                raise _absent(key.id)
-            await self._add_line(connection, actor, "delete_webhook", key, held.terms)
+            held = await held_in(connection, (key, *also))
+            for one in held:
+                if not await store.delete_webhook(connection, one.key):
+                    raise absent(key.id)
+            await self._add_line(connection, actor, "delete_webhook", key, held[0].terms)
 
     async def rotate(
-        self, key: WebhookKey, overlap_seconds: float, actor: Actor = PLATFORM
+        self,
+        key: WebhookKey,
+        overlap_seconds: float,
+        actor: Actor = PLATFORM,
+        *,
+        also: Sequence[WebhookKey] = (),
     ) -> tuple[str, datetime | None]:
         """The new secret, and until when the one before signs beside it."""
-        await self.read(key)
-        secret = _new_secret()
+        await self.of_parts((key, *also))
+        secret, until = _new_secret(), None
         async with (
             told_if_away,
-            self._asked(key.tenant) as connection,
+            self._asked_all((key, *also)) as connection,
             connection.transaction(),
         ):
             self._still_takes(key)
-            _there(await store.lock_webhook(connection, key), key)
-            until = await store.rotate_secret(connection, key, secret, overlap_seconds)
+            for one in await held_in(connection, (key, *also)):
+                until = await store.rotate_secret(connection, one.key, secret, overlap_seconds)
             act = Act("rotate_webhook", key.id, _whose(key), after={"both_sign_until": until})
             await self._ports.audit_log.add(connection, actor, act)
         return secret, until
@@ -218,7 +253,7 @@ class Webhooks:
         body = body_of_test(key.id, self._store_clock.now())
         async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
-                held = _there(await store.lock_webhook(connection, key), key)
+                held = there(await store.lock_webhook(connection, key), key)
                 if not held.terms.enabled:
                     raise _switched_off(held)
                 count = await store.count_test(connection, key)
@@ -240,7 +275,7 @@ class Webhooks:
             raise _no_delivery(delivery)
         async with told_if_away, self._asked(key.tenant) as connection:
             async with connection.transaction():
-                _there(await store.lock_webhook(connection, key), key)
+                there(await store.lock_webhook(connection, key), key)
                 if not await rows.replay_delivery(connection, key, number):
                     raise _no_delivery(delivery)
                 await store.wake_webhook(connection, key)
@@ -255,7 +290,7 @@ class Webhooks:
             self._asked(key.tenant) as connection,
             connection.transaction(),
         ):
-            _there(await store.lock_webhook(connection, key), key)
+            there(await store.lock_webhook(connection, key), key)
             count = await rows.replay_failed(connection, key, since, REPLAYED_MAX)
             await store.wake_webhook(connection, key)
         self._ports.on_change()
@@ -265,7 +300,7 @@ class Webhooks:
         """All that the log has since then and the webhook wants, also what it never had."""
         await self.read(key)
         async with told_if_away, self._asked(key.tenant) as connection:
-            position = await _position_at(connection, key, since - NEARLY)
+            position = await position_at(connection, key, since - NEARLY)
             await store.rewind(connection, key, position)
         self._ports.on_change()
         return Replayed(None, False)
@@ -274,7 +309,18 @@ class Webhooks:
 
     async def read(self, key: WebhookKey) -> Webhook:
         async with told_if_away, self._asked(key.tenant) as connection:
-            return _there(await store.read_webhook(connection, key), key)
+            return there(await store.read_webhook(connection, key), key)
+
+    async def of_parts(self, keys: Sequence[WebhookKey]) -> list[Webhook]:
+        """The webhook in each part that has it; there is one at least."""
+        found: list[Webhook] = []
+        for key in keys:
+            async with told_if_away, self._asked(key.tenant) as connection:
+                one = await store.read_webhook(connection, key)
+            found += () if one is None else (one,)
+        if not found:
+            raise absent(keys[0].id)
+        return found
 
     async def all(self, tenant: TenantId) -> list[Webhook]:
         shard = self._shard(tenant)
@@ -287,27 +333,8 @@ class Webhooks:
         """The newest first."""
         newest = (self._store_clock.now() + timedelta(days=1), _LAST)
         async with told_if_away, self._asked(key.tenant) as connection:
-            _there(await store.read_webhook(connection, key), key)
+            there(await store.read_webhook(connection, key), key)
             return await rows.list_deliveries(connection, key, before or newest, state, limit)
-
-
-async def _head(connection: Connection, key: WebhookKey) -> int:
-    heads = await read_heads(connection, [(key.shard, key.tenant)])
-    return heads.get(key.tenant, 0)
-
-
-async def _position_at(connection: Connection, key: WebhookKey, since: datetime) -> int:
-    """The last position before that moment, of those that the log still has."""
-    page = await read_events(connection, key.shard, key.tenant, 0, 1)
-    low, high = page.trimmed_to, page.last  # the answer is one of these, or between
-    while low < high:
-        middle = (low + high) // 2
-        found = (await read_events(connection, key.shard, key.tenant, middle, 1)).events
-        if found and found[0].at < since:
-            low = found[0].position
-        else:
-            high = middle
-    return low
 
 
 def _whose(key: WebhookKey) -> TenantId | None:
@@ -324,21 +351,11 @@ def _new_secret() -> str:
     return secret_text(secrets.token_bytes(SECRET_BYTES))
 
 
-def _there(found: Webhook | None, key: WebhookKey) -> Webhook:
-    if found is None:
-        raise _absent(key.id)
-    return found
-
-
 def _switched_off(webhook: Webhook) -> Conflict:
     because = f" ({webhook.disabled_because})" if webhook.disabled_because else ""
     return Conflict(
         f"This webhook is switched off{because}: nothing is sent to it. Enable it first."
     )
-
-
-def _absent(webhook: str) -> NotFound:
-    return NotFound(f"There is no webhook {webhook[:64]!r}.")
 
 
 def _no_delivery(delivery: str) -> NotFound:

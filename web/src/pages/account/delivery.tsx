@@ -26,10 +26,19 @@ export function DeliveryDetail({ delivery: one }: { delivery: Delivery }): JSX.E
       {one.position === null ? (
         <p class="muted">A test: its event is in no log.</p>
       ) : (
-        <Body position={one.position} />
+        <Sent body={one.body ?? ''} position={one.position} />
       )}
     </>
   );
+}
+
+/** What is sent, if the server told all of it; else it is made from the event in the log. */
+function Sent({ body, position }: { body: string; position: number }): JSX.Element {
+  try {
+    return <Json value={JSON.parse(body)} label="Body" />;
+  } catch {
+    return <Body position={position} />;
+  }
 }
 
 function Body({ position }: { position: number }): JSX.Element {

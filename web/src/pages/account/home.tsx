@@ -1,7 +1,7 @@
 /** A tenant's own face: what waits, what runs, how soon, and the share it gets of what it is due. */
 import type { JSX } from 'preact';
 
-import { useLoad } from '../../api';
+import { ApiError, useLoad } from '../../api';
 import { Badge, Card, Chart, type Column, Duration, Empty, Grid, Loading, Meter, Page, Problem, Stat, Table, Tag } from '../../components';
 import { compact, percent, plural, rate, seconds } from '../../format';
 import { useLive } from '../../live';
@@ -23,6 +23,9 @@ export function HomePage(): JSX.Element {
       about="Your own jobs only, as they happen."
     >
       <Held />
+      {live.state === 'waiting' && overview && (
+        <Problem error={new ApiError(503, 'UNAVAILABLE', 'These numbers are not of this moment', live.why ?? '')} />
+      )}
       {overview ? <Numbers overview={overview} /> : asked.error ? <Problem error={asked.error} /> : <Loading />}
       <Past />
       <Worst />

@@ -41,6 +41,12 @@ export function WebhookPage(): JSX.Element {
   );
 }
 
+/** Of a tenant in several shards a position in each. */
+function cameTo(position: number | string): string {
+  if (typeof position === 'number') return `event ${count(position)} of your log`;
+  return `events ${position.split('.').map((one) => count(Number(one))).join(', ')} of your shards`;
+}
+
 function About(props: { webhook: Webhook }): JSX.Element {
   const { webhook } = props;
   return (
@@ -52,7 +58,7 @@ function About(props: { webhook: Webhook }): JSX.Element {
           webhook.failing_since !== null && ['Failing since', <Time at={webhook.failing_since} relative />],
           ['Events', webhook.kinds.length ? webhook.kinds.map((kind) => <Tag key={kind}>{kind}</Tag>) : 'all'],
           webhook.description !== '' && ['Description', webhook.description],
-          ['Has come to', `event ${count(webhook.position)} of your log`],
+          ['Has come to', cameTo(webhook.position)],
           webhook.old_secret_until !== null && [
             'Old secret signs until',
             <Time at={webhook.old_secret_until} />,

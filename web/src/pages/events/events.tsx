@@ -15,11 +15,20 @@ const PAGE = 50;
 const SHOWN_MAX = 1000;
 const ASKED = ['kind', 'type', 'job'] as const;
 
-/** Every row is of one log: positions tell them apart. */
+/** A place in the log; of a tenant in several shards a text, with a place in each. */
+type Place = number | string;
+
 interface Log {
   events: TenantEvent[];
   /** Where an older page goes on; null when there is none. */
-  older: number | null;
+  older: Place | null;
+  /** Where the log ended when it was read: what comes after it comes by a stream. */
+  end: Place;
+}
+
+/** Each shard numbers its own events. */
+function keyOf(one: TenantEvent): string {
+  return `${one.part ?? 0}.${one.position}`;
 }
 
 export function EventsPage(): JSX.Element {
@@ -113,13 +122,17 @@ function useLog(wanted: Record<string, string | null>, isFollowed: boolean): {
   const [error, setError] = useState<ApiError>();
   const [isLive, setLive] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  const read = async (after: number | null): Promise<void> => {
+  const read = async (after: Place | null): Promise<void> => {
     setBusy(true);
     try {
       const path = withQuery('/v1/events', { ...wanted, order: 'newest', limit: PAGE, after });
       const page = await request<EventPage>('GET', path);
-      const older = page.cursor > page.trimmed_to + 1 ? page.cursor : null;
-      setLog((old) => ({ events: joined(after === null ? [] : (old?.events ?? []), page.events), older }));
+      const older = page.has_more ? page.cursor : null;
+      setLog((old) => ({
+        events: joined(after === null ? [] : (old?.events ?? []), page.events),
+        older,
+        end: after === null || old === undefined ? page.end : old.end,
+      }));
       setError(undefined);
     } catch (problem) {
       setError(asApiError(problem));
@@ -131,8 +144,7 @@ function useLog(wanted: Record<string, string | null>, isFollowed: boolean): {
   const isRead = log !== undefined;
   useEffect(() => {
     if (!isRead || !isFollowed) return undefined;
-    const after = log.events[0]?.position ?? null;
-    return follow(withQuery('/v1/events/stream', { ...wanted, after }), {
+    return follow(withQuery('/v1/events/stream', { ...wanted, after: log.end }), {
       isLive: setLive,
       tell: (told) => {
         if (told.event === 'gap') return; // what is gone is not shown by older pages either
@@ -146,8 +158,18 @@ function useLog(wanted: Record<string, string | null>, isFollowed: boolean): {
 
 /** Newest first, each once, and no more than a page can hold. */
 function joined(newer: TenantEvent[], older: TenantEvent[]): TenantEvent[] {
-  const seen = new Map([...newer, ...older].map((one) => [one.position, one]));
-  return [...seen.values()].sort((a, b) => b.position - a.position).slice(0, SHOWN_MAX);
+  const seen = new Map([...newer, ...older].map((one) => [keyOf(one), one]));
+  return [...seen.values()].sort(byNewest).slice(0, SHOWN_MAX);
+}
+
+/** In one log by position; of several shards by time. */
+function byNewest(a: TenantEvent, b: TenantEvent): number {
+  if (a.part == null || b.part == null) return b.position - a.position;
+  return Date.parse(b.at) - Date.parse(a.at) || b.position - a.position;
+}
+
+function positionWords(one: TenantEvent): string {
+  return one.part == null ? count(one.position) : `${count(one.position)} in shard ${one.part}`;
 }
 
 const COLUMNS: Column<TenantEvent>[] = [
@@ -175,7 +197,7 @@ const COLUMNS: Column<TenantEvent>[] = [
         </Link>
       ),
   },
-  { name: 'position', title: 'Position', numeric: true, minor: true, cell: (one) => count(one.position) },
+  { name: 'position', title: 'Position', numeric: true, minor: true, cell: positionWords },
 ];
 
 function Followed({ wanted }: { wanted: Record<string, string | null> }): JSX.Element {
@@ -199,7 +221,7 @@ function Followed({ wanted }: { wanted: Record<string, string | null> }): JSX.El
           label="Events"
           rows={log.events}
           columns={COLUMNS}
-          rowKey={(one) => one.position}
+          rowKey={keyOf}
           onRow={setShown}
           tone={(one) => (eventTone(one.kind) === 'bad' ? 'bad' : undefined)}
           empty={isFiltered ? NO_MATCH : NONE}
@@ -236,7 +258,7 @@ export function Closer({ event }: { event: TenantEvent }): JSX.Element {
       <Facts
         items={[
           ['When', <Time at={event.at} />],
-          ['Position', count(event.position)],
+          ['Position', positionWords(event)],
           ['About', <span class="break">{event.subject}</span>],
           event.job !== null && [
             'Job',
