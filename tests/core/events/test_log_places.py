@@ -31,7 +31,12 @@ def _log(seconds: list[int]) -> list[Event]:
     ]
 
 
-LOGS = st.lists(st.lists(st.integers(0, 20), max_size=12).map(_log), min_size=1, max_size=5)
+SECONDS = st.lists(st.integers(0, 20), max_size=12)
+LOGS = st.lists(SECONDS.map(_log), min_size=1, max_size=5) | st.lists(
+    SECONDS.map(sorted).map(_log),
+    min_size=1,
+    max_size=5,  # as they are but for clocks that differ
+)
 
 
 def _read(logs: list[list[Event]], some: int, limit: int, *, newest: bool) -> list[tuple[int, int]]:
