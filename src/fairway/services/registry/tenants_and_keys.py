@@ -205,8 +205,7 @@ class Directory:
 
     def known(self, text: str) -> Principal | None:
         """The principal of a key that was checked before: the hot path's only question."""
-        principal = self._keys.get(text)
-        if principal is not None:
+        if (principal := self._keys.get(text)) is not None:
             self._used[principal.key_id] = None
         return principal
 
