@@ -155,7 +155,9 @@ class Platform:
         )
         look = self.insight.board.look
         gauges = Gauges(self.dispatcher, self.metrics, self.store_clock, look)
-        ports = AlarmPorts(self.settings.data_dir, self.audit_log, self.wakeups.of(SENDING))
+        regions = None if self.regions is None else self.regions.others
+        send = self.wakeups.of(SENDING)
+        ports = AlarmPorts(self.settings.data_dir, self.audit_log, send, regions)
         seen_in = self.database, self.dispatcher, self.insight, self.directory
         self.alarms = Alarms(*seen_in, self.store_clock, self.metrics, ports)
         steps = steps_of(self.instruments) | self.insight.steps() | self.alarms.steps()

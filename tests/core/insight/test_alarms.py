@@ -14,6 +14,7 @@ from fairway.core.insight.alarm_readings import (
     TYPES_NAMED_MAX,
     AlarmFacts,
     DiskRoom,
+    OtherRegion,
     PoolAtMaximum,
     PoolWait,
     TenantDeaths,
@@ -85,6 +86,10 @@ EDGES: dict[str, tuple[AlarmFacts, AlarmFacts]] = {
     "SHARD_WITHOUT_OWNER": (
         AlarmFacts(shards_owned=15, shards_total=16),
         AlarmFacts(shards_owned=16, shards_total=16),
+    ),
+    "REGION_AWAY": (
+        AlarmFacts(regions=(OtherRegion("eu", answers=False, held_here=7),)),
+        AlarmFacts(regions=(OtherRegion("eu", answers=True, held_here=0),)),
     ),
     "WORKERS_LOST": (AlarmFacts(leases_lost=1), AlarmFacts(leases_lost=0)),
     "POOL_WITHOUT_WORKERS": (of_pool(queued=1, slots=0), of_pool(queued=9, slots=1)),

@@ -19,6 +19,7 @@ from tests.laws.pages import deploy_files
 from fairway.core.insight.alarms import ALARMS
 from fairway.core.insight.prometheus_rules import EXPRESSIONS, alert_name, rules
 from fairway.runtime.telemetry import Metrics
+from fairway.services.regions.region_metrics import RegionMetrics
 
 FILES = [deploy_files.RULES, deploy_files.RULES_TEST, deploy_files.DASHBOARD]
 PROMTOOL = shutil.which("promtool")
@@ -40,6 +41,7 @@ with_promtool = pytest.mark.skipif(
 def labels_by_metric() -> dict[str, set[str]]:
     """Every name in `/metrics`, also of metrics that have no value yet."""
     metrics = Metrics()
+    RegionMetrics(metrics.registry)  # where there are several
     return {
         family.name + suffix: set(_labels(collector) or _labels(family))
         for registry in (metrics.registry, metrics.by_type)

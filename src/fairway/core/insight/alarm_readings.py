@@ -76,6 +76,14 @@ class DiskRoom(NamedTuple):
     total_bytes: int
 
 
+class OtherRegion(NamedTuple):
+    """As it is seen from this one."""
+
+    name: str
+    answers: bool
+    held_here: int  # jobs that wait here for homes that are away, whichever those are
+
+
 class PoolAtMaximum(NamedTuple):
     """A pool whose workers are counted by the autoscaler."""
 
@@ -103,6 +111,7 @@ class AlarmFacts:
     tenants: tuple[TenantPace, ...] | None = None
     disk: DiskRoom | None = None
     at_maximum: tuple[PoolAtMaximum, ...] | None = None
+    regions: tuple[OtherRegion, ...] | None = None  # None: there is one region, or nobody has asked
 
 
 class AlarmReading(NamedTuple):
@@ -237,6 +246,18 @@ def shards(facts: AlarmFacts) -> Readings | None:
     missing = max(facts.shards_total - facts.shards_owned, 0)
     text = f"{missing} of {_many(facts.shards_total, 'shard')} without an owner."
     return {PLATFORM: AlarmReading(missing, text)}
+
+
+def regions(facts: AlarmFacts) -> Readings | None:
+    if facts.regions is None:
+        return None
+    return {f"region {one.name}": _away(one) for one in facts.regions}
+
+
+def _away(one: OtherRegion) -> AlarmReading:
+    held = f"; {_many(one.held_here, 'job')} held here for homes that are away"
+    text = f"The region {one.name} gives no answer{held if one.held_here else ''}."
+    return AlarmReading(not one.answers, text)
 
 
 def leases_lost(facts: AlarmFacts) -> Readings | None:

@@ -122,6 +122,18 @@ ALARMS = (
         link="/ui/",
     ),
     Alarm(
+        name="REGION_AWAY",
+        severity="critical",
+        threshold=0.0,
+        hold_seconds=15,
+        clear_seconds=15,
+        read=of.regions,
+        means="Another region gives no answer here: jobs for its tenants are held.",
+        runbook="`fairway region ls`; bring it back, or its network. If it stays away for long:"
+        " `fairway region failover NAME --to HERE`.",
+        link="/ui/fleet",
+    ),
+    Alarm(
         name="WORKERS_LOST",
         severity="warning",
         threshold=0.0,

@@ -56,6 +56,10 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
         "max(fairway_shards) - sum(fairway_shards_owned) > {threshold:g}",
         "Shards without an owner: {{ $value }}.",
     ),
+    "REGION_AWAY": (
+        "1 - min by (region) (fairway_region_reachable) > {threshold:g}",
+        "The region {{ $labels.region }} gives no answer.",
+    ),
     "WORKERS_LOST": (
         f"sum(increase(fairway_leases_lost_total[{LOST_WINDOW_SECONDS:.0f}s])) > {{threshold:g}}",
         "Runs lost with dead or silent workers in the last minutes: {{ $value | humanize }}.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from fairway.core.insight.alarm_readings import (
     TYPES_NAMED_MAX,
     AlarmFacts,
     DiskRoom,
+    OtherRegion,
     PoolWait,
     TenantDeaths,
     TenantPace,
@@ -55,6 +56,7 @@ class AlarmFactsReader:
         store_clock: StoreClock,
         metrics: Metrics,
         data_dir: Path,
+        regions: Callable[[], tuple[OtherRegion, ...]] | None,
     ) -> None:
         self._database = database
         self._board, self._insight = insight.board, insight
@@ -63,6 +65,7 @@ class AlarmFactsReader:
         self._metrics = metrics
         self._clock = store_clock
         self._data_dir = data_dir
+        self._regions = regions
         self._dead, self._ended = (RecentMean(RATE_WINDOW_SECONDS) for _ in range(2))
         self._paces: tuple[TenantPace, ...] | None = None
         self._paces_us: int | None = None
@@ -77,6 +80,7 @@ class AlarmFactsReader:
             shards_total=self._insight.shards_to_be_owned,
             disk=disk,
             at_maximum=self._autoscaling.at_maximum(),
+            regions=None if self._regions is None else self._regions(),
         )
         self._tell(facts)
         return facts

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairway.core.insight.alarm_lines import AlarmLine
+from fairway.core.insight.alarm_readings import OtherRegion
 from fairway.core.insight.alarms import Raised
 from fairway.runtime.loops import Step
 from fairway.runtime.telemetry import Metrics
@@ -28,6 +29,7 @@ class AlarmPorts(NamedTuple):
     data_dir: Path
     audit_log: AuditLog
     send: Callable[[], None]  # wakes who calls webhooks' receivers
+    regions: Callable[[], tuple[OtherRegion, ...]] | None = None  # None: there is one
 
 
 class Alarms:
@@ -42,7 +44,8 @@ class Alarms:
         ports: AlarmPorts,
     ) -> None:
         self._database = database
-        facts = AlarmFactsReader(database, insight, directory, store_clock, metrics, ports.data_dir)
+        known = database, insight, directory, store_clock, metrics
+        facts = AlarmFactsReader(*known, ports.data_dir, ports.regions)
         ledger = AlarmLedger(database, dispatcher, store_clock, ports.send)
         self._watch = AlarmWatch(facts.look, ledger, store_clock, metrics)
         self.marks = Marks(database, dispatcher, insight.board, ports.audit_log)

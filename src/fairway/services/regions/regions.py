@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from fairway.core.ids import JobId, TenantId
+from fairway.core.insight.alarm_readings import OtherRegion
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.region_map import RegionMap, region_map, region_number_of
 from fairway.runtime.clock import Clock
@@ -147,6 +148,11 @@ class Regions:
         held, in_doubt, lag_seconds = self.held.jobs, self.held.in_doubt, self.watch.lag_seconds()
         known = row.directory, row.directory_term, lag_seconds, row.conflicts
         return RegionStanding(self.map.here, *known, held, in_doubt, seen)
+
+    def others(self) -> tuple[OtherRegion, ...]:
+        """As they were a second ago."""
+        latencies_ms, held = self.watch.latencies_ms, self.held.jobs
+        return tuple(OtherRegion(name, name in latencies_ms, held) for name in self.map.others)
 
     def _seen(self, name: str, row: RegionRow, tenants: int) -> OneRegion:
         is_here, latency_ms = name == self.map.here, self.watch.latencies_ms.get(name)
