@@ -13,21 +13,22 @@ from fairway.worker.exchange import readiness
 from fairway.worker.exchange.readiness import Readiness
 
 TYPES, LIMITS = ["a", "b"], {"memory": "watched"}
+SERVER = "http://10.0.0.2:8700"
 
 
 async def test_it_is_ready_once_and_says_so_once() -> None:
     one = Readiness("w", lambda: None, lambda: None)
     with capture_logs() as lines:
-        one.failed(Unavailable("nobody listens there"), 0.5)
+        one.failed(Unavailable("nobody listens there"), 0.5, SERVER)
         assert not one.is_ready
         for _ in range(2):
             one.greeted(ExchangeReply(), TYPES, LIMITS)
-        one.failed(Unavailable("nobody listens there"), 0.5)
+        one.failed(Unavailable("nobody listens there"), 0.5, SERVER)
     assert one.is_ready
     assert [line["event"] for line in lines] == [
         "worker is not ready", "worker ready", "limits are held by", "exchange failed",
     ]  # fmt: skip
-    assert lines[0]["retry_in_seconds"] == 0.5
+    assert (lines[0]["server"], lines[0]["retry_in_seconds"]) == (SERVER, 0.5)
     assert lines[1]["types"] == TYPES
 
 
@@ -37,12 +38,12 @@ async def test_what_goes_on_failing_is_not_said_with_every_try(
     one = Readiness("w", lambda: None, lambda: None)
     with capture_logs() as lines:
         for error in ("nobody listens there", "nobody listens there", "no such name"):
-            one.failed(Unavailable(error), 0.5)
+            one.failed(Unavailable(error), 0.5, SERVER)
     assert [line["error"] for line in lines] == ["nobody listens there", "no such name"]
     monkeypatch.setattr(readiness, "SAY_AGAIN_SECONDS", 0.0)
     with capture_logs() as lines:
         for error in ("away", "away"):
-            one.failed(Unavailable(error), 0.5)
+            one.failed(Unavailable(error), 0.5, SERVER)
     assert [line["error"] for line in lines] == ["away", "away"]
 
 

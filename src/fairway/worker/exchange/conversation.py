@@ -192,7 +192,7 @@ class Conversation:
         if is_shut_out and error.code != TENANT_SUSPENDED:  # which ends, one day
             raise error
         seconds = self.session.next_pause_seconds()
-        self._speaking.readiness.failed(error, seconds)
+        self._speaking.readiness.failed(error, seconds, self.session.asked)
         await pause(seconds)
 
     # -- what is said --------------------------------------------------------------------------

@@ -64,10 +64,11 @@ class Readiness:
             loop = asyncio.get_running_loop()
             self._asking = loop.call_later(GREET_AGAIN_SECONDS, self._greet_again)
 
-    def failed(self, error: FairwayError, seconds: float) -> None:
+    def failed(self, error: FairwayError, seconds: float, server: str) -> None:
         event = "exchange failed" if self.is_ready else "worker is not ready"
         said, now = (event, error.message), time.monotonic()
         if said == self._said and now < self._silent_until:
             return
         self._said, self._silent_until = said, now + SAY_AGAIN_SECONDS
-        log.warning(event, error=error.message, retry_in_seconds=round(seconds, 2))
+        pause_seconds = round(seconds, 2)
+        log.warning(event, error=error.message, server=server, retry_in_seconds=pause_seconds)

@@ -58,11 +58,13 @@ class Session:
         self._look_seconds = LOOK_FIRST_SECONDS
         self._looking: asyncio.Task[None] | None = None
         self._failures_in_row = 0
+        self.asked = urls[0]  # the address of the last call
         self._random = random.Random()
 
     async def exchange(self, request: wire.ExchangeRequest, text: Parts) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
         url, client = self._clients[0]
+        self.asked = url
         if url != self._owner and self._is_look_due():
             self._looking = asyncio.create_task(self._look(), name="look at the owner")
         limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + size_of(text) / BYTES_PER_SECOND
