@@ -105,7 +105,7 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
     postgres_server: Server,
 ) -> None:
     async with two_regions(postgres_server) as regions:
-        _, key = regions.houses["eu"].new_tenant()
+        name, key = regions.houses["eu"].new_tenant()
         async with regions.caller("us", key) as far:
 
             async def is_known() -> bool:
@@ -117,6 +117,9 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 async with regions.caller(region) as operator:
                     for pool in pools:
                         await operator.put(f"/v1/pools/{pool}", json={})
+                    told = (await operator.get(f"/v1/tenants/{name}")).json()
+                    assert told["home_region"] == "eu"
+                    assert told["is_home_here"] == (region == "eu")
             film = (await far.post("/v1/jobs", json={"type": "film", "pool": "video"})).json()["id"]
             assert (await far.get(f"/v1/jobs/{film}")).json()["pool"] == "video", "by its name"
             music = await far.post("/v1/jobs", json={"type": "music", "pool": "audio"})

@@ -277,6 +277,9 @@ def _facts(platform: Platform, tenant: Tenant) -> dict[str, Any]:
         facts["kept_until"] = since + platform.tenant_states.kept
     facts["shard"] = homes.of(tenant.id) if tenant.shard is None else tenant.shard
     facts["shards"] = [homes.of(one) for one in tenant.parts] or [facts["shard"]]
+    if platform.regions is not None:
+        facts["home_region"] = platform.regions.homes.home_of(tenant.id)
+        facts["is_home_here"] = platform.regions.homes.is_here(tenant.id)
     del facts["moved_from"], facts["part_of"], facts["parts"]
     del facts["fair_group"], facts["job_events"]  # the latter is the tenant's own choice
     return facts

@@ -117,6 +117,12 @@ class TenantView(Struct, kw_only=True):
         doc("The shard that it is being moved to: nothing of it starts meanwhile. Null: it stays."),
     ] = None
     shards: Annotated[list[int], doc("All shards that it has, that one first.")]
+    home_region: Annotated[
+        str | None, doc("The region where its jobs run; null where there is one region only.")
+    ] = None
+    is_home_here: Annotated[
+        bool, doc("Whether that is this region: elsewhere its jobs are passed on, or held.")
+    ] = True
 
 
 class Suspension(Struct, kw_only=True, forbid_unknown_fields=True):

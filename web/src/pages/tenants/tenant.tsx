@@ -66,6 +66,12 @@ function About({ tenant }: { tenant: Tenant }): JSX.Element {
           can be restored until <Time at={tenant.kept_until} />
         </span>
       )}
+      {tenant.home_region && (
+        <span class="break">
+          at home in the region {tenant.home_region}
+          {!tenant.is_home_here && ': its jobs run there, and what is shown is of this region'}
+        </span>
+      )}
       {tenant.moving_to !== null && <MoveOf tenant={tenant.name} to={tenant.moving_to} />}
     </span>
   );
