@@ -160,7 +160,7 @@ async def _join_leave_and_die(database_url: str, pace: Pace) -> None:
 
 
 async def test_who_stops_as_another_comes_goes_on_until_that_owns_something(
-    database_url: str,
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a restart of one after the other: no worker knows a server that owns nothing."""
     terms = replace(WIDE, term_seconds=LONG_TERM_SECONDS)
@@ -168,10 +168,15 @@ async def test_who_stops_as_another_comes_goes_on_until_that_owns_something(
     await until(lambda: opened(first) == [SHARDS])
     second = await joined(database_url, terms)
     await second.ownership.looked()
-    leaving = asyncio.create_task(first.let_go())
-    await until(lambda: opened(second) != [0])
-    assert opened(first) != [0], "a part of them was handed over before the rest"
-    await leaving
+    owned_then, stop_granting = list[int](), first.ownership.stop_granting
+
+    def stop() -> None:
+        owned_then.append(len(second.ownership.owned()))
+        stop_granting()
+
+    monkeypatch.setattr(first.ownership, "stop_granting", stop)
+    await first.let_go()
+    assert 0 < owned_then[0] < SHARDS, "the first was handed over before the rest"
     await until(lambda: opened(second) == [SHARDS])
     await first.stop()
     began = time.monotonic()
