@@ -25,6 +25,7 @@ from fairway.store import arrays
 from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
 from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema.partitions import partition_at
+from fairway.store.shard_looks import ALL_LOOKS
 from fairway.store.sql import Statement, load
 
 NOW = datetime.now(UTC)
@@ -39,7 +40,7 @@ FILES = (
 )  # fmt: skip
 STATEMENTS: dict[str, Statement] = {
     name: statement for file in FILES for name, statement in load(f"{file}.sql").items()
-}
+} | {ALL_LOOKS.name: ALL_LOOKS}
 
 
 class Filled(NamedTuple):
@@ -128,7 +129,7 @@ IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 READS = ["read_streams", "read_streams_by_bytes", "pull_jobs"]
 WALKED = ["streams_with_work", "next_queued", "pull_heads"]
-LOOKS = [*load("shard_looks.sql")]
+LOOKS = [*load("shard_looks.sql"), ALL_LOOKS.name]
 BY_SHARD = ["jobs_ahead", "read_running", *WALKED, *READS, *TIMED, *LOOKS]
 ASIDE = [
     "write_debts",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.locked import held_table
 from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on, submit, until
 
 from fairway.core.ids import JobId, ShardId, shard_of
@@ -145,3 +146,18 @@ async def test_loops_that_look_at_the_same_time_have_one_statement(
     monkeypatch.setattr(shard_looks, "look_at_all", broken)
     assert await all_looks() == expected
     assert alone == 4, "each by itself"
+
+
+async def test_a_table_that_somebody_holds_makes_other_looks_late_only_once(
+    many: Platform, database_url: str
+) -> None:
+    if many.database.by_shard:
+        return
+    shards, database = many.dispatcher.open_shards(), many.database
+    for loop in many.loops.values():
+        await loop.stop()
+    kinds: tuple[Work, ...] = ("queued", "with_news", "with_actions")
+    async with held_table(database_url, "webhooks"):
+        for seconds in (2.0, 0.5, 0.5):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(busy_shards(database, one, shards) for one in kinds))

@@ -6,7 +6,8 @@ one shard every shard has its round as it is. On a distributed store there is a 
 shards that lie together; those on a node that is away have no rounds, and hold up no others.
 
 Loops with nothing to do rest until the same moments (`runtime/loops.py`): those that look then have
-one statement together. Should that fail or take long, each looks by itself and hears its own error.
+one statement together. Should that fail or take long, each looks by itself and hears its own error,
+for a while: what one of them looks at must not make all others late, round after round.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from weakref import WeakKeyDictionary
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import logger
 from fairway.store import shard_looks
+from fairway.store.connections.connection_cache import NoConnection
 from fairway.store.connections.database import (
     DISCONNECTED,
     OWNER_SECONDS,
     Connection,
     Database,
 )
+from fairway.store.connections.slow_calls import now
 from fairway.store.shard_looks import AllLooks, Soon, Timed, Work
 
 Found = TypeVar("Found")
@@ -32,6 +35,8 @@ Found = TypeVar("Found")
 LOOK_SECONDS = 2.0  # at one node of several: the others' shards wait for it meanwhile
 TOGETHER_MIN = 3  # a statement with all looks costs as much as two or three of them
 TOGETHER_SECONDS = 1.0  # somebody may hold a table that only one of them looks at
+TOGETHER_SLOW_SECONDS = 0.25  # or it takes long to find out that nothing is there
+ALONE_SECONDS = 30.0  # after either; whether it is over costs all of them a wait again
 
 log = logger("looks")
 
@@ -78,11 +83,13 @@ class _Asked(NamedTuple):
 #: By database; gone again before the next turn.
 _asked: WeakKeyDictionary[Database, _Asked] = WeakKeyDictionary()
 _looking: set[asyncio.Task[None]] = set()
+#: Until when everybody looks alone.
+_alone_until: WeakKeyDictionary[Database, float] = WeakKeyDictionary()
 
 
 async def _looked_together(database: Database, shards: Sequence[ShardId]) -> AllLooks | None:
     """What there is, if others look in this turn, too; None: whoever asks is to look alone."""
-    if database.placement is not None:
+    if database.placement is not None or now() < _alone_until.get(database, 0.0):
         return None
     asked = _asked.get(database)
     if asked is None:
@@ -102,13 +109,23 @@ async def _look_together(database: Database, asked: _Asked) -> None:
     try:
         if len(asked.waiting) >= TOGETHER_MIN:
             async with database.hot(TOGETHER_SECONDS) as connection:
+                began = now()
                 seen = await shard_looks.look_at_all(connection, asked.shards)
-    except Exception as error:
+            if now() - began > TOGETHER_SLOW_SECONDS:
+                _look_alone(database, "slow")
+    except NoConnection as error:  # no table was asked, and one look wants fewer than ten
         log.debug("not looked together", error=repr(error))
+    except Exception as error:
+        _look_alone(database, repr(error))
     finally:
         for waiting in asked.waiting:
             if not waiting.done():
                 waiting.set_result(seen)
+
+
+def _look_alone(database: Database, why: str) -> None:
+    _alone_until[database] = now() + ALONE_SECONDS
+    log.info("loops look at shards one by one for now", why=why, seconds=ALONE_SECONDS)
 
 
 async def _each(

@@ -50,7 +50,7 @@ _OF_TIME: dict[Timed, Statement] = {
 
 
 #: All of these in one, each row with what it is about.
-_ALL_LOOKS = Statement(
+ALL_LOOKS = Statement(
     "all_looks",
     "\nUNION ALL\n".join(
         [
@@ -102,7 +102,7 @@ class AllLooks(NamedTuple):
 
 
 async def look_at_all(connection: Connection, shards: Collection[ShardId]) -> AllLooks:
-    return AllLooks(await fetch(connection, _ALL_LOOKS, shards=list(shards)))
+    return AllLooks(await fetch(connection, ALL_LOOKS, shards=list(shards)))
 
 
 def _soon(rows: Iterable[Sequence[Any]]) -> Soon:
