@@ -40,6 +40,7 @@ async def test_it_is_one_in_all_that_each_shard_has_of_its_own(database_url: str
                 named = {"fairway-part": str(place)}
                 left = (await tenant.get("/v1/webhooks", headers=named)).json()
                 assert left == {"webhooks": []}
+        await _one_that_is_off_in_a_shard_hears_of_jobs_in_the_others(house)
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
@@ -188,3 +189,18 @@ async def _one_shard_can_be_named(tenant: httpx2.AsyncClient) -> None:
     hook = {"url": "https://93.184.216.34/hook", "enabled": False}
     made = await tenant.post("/v1/webhooks", json=hook, headers={"fairway-part": "1"})
     problem(made, 409, "SEVERAL_SHARDS")
+
+
+async def _one_that_is_off_in_a_shard_hears_of_jobs_in_the_others(house: House) -> None:
+    """As one is that the platform switched off where its receiver failed."""
+    _, key = house.new_tenant(shards=2)
+    first, second = ({"fairway-part": str(place)} for place in range(2))
+    async with house.caller(key) as tenant:
+        hook = {"url": "https://93.184.216.34/hook", "kinds": ["circuit.*"]}
+        path = f"/v1/webhooks/{(await tenant.post('/v1/webhooks', json=hook)).json()['id']}"
+        off = await tenant.patch(path, json={"enabled": False}, headers=first)
+        assert off.status_code == 200, off.text
+        changed = await tenant.patch(path, json={"kinds": ["job.dead"]})
+        assert (changed.status_code, changed.json()["enabled"]) == (200, False)
+        settings = await tenant.get("/v1/events/settings", headers=second)
+        assert settings.json() == {"job_events": True}

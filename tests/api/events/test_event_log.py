@@ -49,6 +49,7 @@ async def test_a_log_is_followed_and_looked_at(
     assert first["data"] == {"state": "queued", "attempt": 0, "pool": "short"}
     done = (await page(tenant, "kind=job.succeeded"))["events"]
     assert [(one["job"], one["data"]["ran_ms"]) for one in done] == [(jobs[0], 1.5), (jobs[1], 1.5)]
+    assert await page(tenant, "after=") == found, "a place that nobody has yet is the beginning"
     again = await page(tenant, f"after={found['cursor']}")
     assert (again["events"], again["cursor"]) == ([], found["cursor"])
     mine = (await page(tenant, f"job={jobs[2]}"))["events"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -127,3 +128,21 @@ def test_a_place_has_a_number_for_each_part(text: str, parts: int, places: Place
 def test_a_place_of_one_part_is_a_number() -> None:
     assert shown((5,)) == 5
     assert shown((5, 0)) == "5.0"
+
+
+class _Looked(list[Event]):
+    """Events that count how often somebody looked at one of them."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+
+def test_an_event_is_looked_at_a_few_times_however_many_parts_there_are() -> None:
+    """All parts' next once for every event held everybody up: a tenth of a second for 3 200."""
+    logs = [_Looked(_log([*range(50)])) for _ in range(16)]
+    told = merged([PartPage(log, 50, has_more=False) for log in logs], (0,) * 16, 1000)
+    assert len(told.events) == 16 * 50
+    assert sum(log.looks for log in logs) <= 3 * len(told.events)

@@ -119,7 +119,7 @@ async def list_events(request: Request, platform: Platform, tenant: Tenant) -> R
     if _is_newest(given.get("order")):
         below = None if after is None else places_of(after, logs.count)
         return json_reply(_page(await logs.newest(wanted, below, limit), None))
-    begin = places_of("0" if after is None else after, logs.count)
+    begin = places_of(after or "0", logs.count)
     found = await logs.following(wanted, begin, limit)
     refuse_beyond(begin, found.end)
     if seconds and not found.page.events:

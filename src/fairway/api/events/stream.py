@@ -32,7 +32,8 @@ from fairway.core.events.event_filter import EventFilter
 from fairway.core.events.event_gap import EventGap, LogItem
 from fairway.core.events.log_places import Places, text_of
 from fairway.core.tenant import Tenant
-from fairway.services.events.part_logs import LogFollower, PartLogs
+from fairway.runtime.loops import WorkInParts
+from fairway.services.events.part_logs import ITEMS_AT_A_STRETCH, LogFollower, PartLogs
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
 
@@ -141,11 +142,12 @@ class EventLogStream(EventStream):
     async def _next(self, follower: LogFollower) -> tuple[bytes, int]:
         """What is to be said of the next events, and how many were looked at for it."""
         items, count = await follower.following(self._after)
-        texts = [
-            _text(after, item)
-            for after, item in items
-            if isinstance(item, EventGap) or self._wanted.matches(item)
-        ]
+        texts, work = list[bytes](), WorkInParts()
+        for number, (after, item) in enumerate(items, 1):
+            if isinstance(item, EventGap) or self._wanted.matches(item):
+                texts.append(_text(after, item))
+            if number % ITEMS_AT_A_STRETCH == 0:
+                await work.let_others()
         if items:
             self._after = items[-1][0]
         return b"".join(texts), count

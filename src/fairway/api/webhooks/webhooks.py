@@ -123,7 +123,9 @@ async def add_webhook(
         raise several_shards("A webhook is one for all shards: leave the header Fairway-Part out.")
     (first, *also), webhooks = part_ids(request, tenant), _webhooks(platform)
     made = await webhooks.add(first, terms_of(wanted), actor, also=also)
-    _, *others = await webhooks.of_parts(webhooks.keys_of([first, *also], made.key.id))
+    others = list[Webhook]()
+    if also:  # what is asked for may fail, and then nobody was told the secret
+        _, *others = await webhooks.of_parts(webhooks.keys_of([first, *also], made.key.id))
     return replies.made(platform, made, "/v1/webhooks", others)
 
 

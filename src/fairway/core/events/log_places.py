@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -75,15 +76,22 @@ def merged(
         only = [PartEvent(0, one) for one in pages[0].events]
         return MergedPage(only, (pages[0].cursor,), pages[0].has_more)
     taken: list[PartEvent] = []
-    at = [0] * len(pages)
-    while len(taken) < limit:
-        ended = [one.has_more and at[part] == len(one.events) for part, one in enumerate(pages)]
-        left = [part for part, one in enumerate(pages) if at[part] < len(one.events)]
-        if any(ended) or not left:
-            break
-        part = (max if newest else min)(left, key=lambda one: pages[one].events[at[one]].at)
-        taken.append(PartEvent(part, pages[part].events[at[part]]))
+    at, sign = [0] * len(pages), -1 if newest else 1
+    heads = [  # of each part the next: looking at all of them for every event would take long
+        (sign * one.events[0].at.timestamp(), part) for part, one in enumerate(pages) if one.events
+    ]
+    heapify(heads)
+    is_ended = any(one.has_more and not one.events for one in pages)
+    while heads and not is_ended and len(taken) < limit:
+        _, part = heads[0]
+        page = pages[part]
+        taken.append(PartEvent(part, page.events[at[part]]))
         at[part] += 1
+        if at[part] < len(page.events):
+            heapreplace(heads, (sign * page.events[at[part]].at.timestamp(), part))
+        else:
+            heappop(heads)
+            is_ended = page.has_more
     cursor = tuple(_reached(one, at[part], begin[part]) for part, one in enumerate(pages))
     is_left = any(at[part] < len(one.events) for part, one in enumerate(pages))
     return MergedPage(taken, cursor, is_left or any(one.has_more for one in pages))

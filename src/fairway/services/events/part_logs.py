@@ -18,11 +18,12 @@ from fairway.core.events.event_gap import LogItem
 from fairway.core.events.log_places import MergedPage, PartPage, Places, in_order, merged
 from fairway.core.ids import TenantId
 from fairway.core.tenant import part_unavailable
-from fairway.runtime.loops import wait
+from fairway.runtime.loops import WorkInParts, wait
 from fairway.services.events.event_reader import EventReader, FoundEvents
 from fairway.services.events.event_tails import AT_ONCE, EventTails, Follower
 
 PART_EVENTS_MIN = 50  # asked of each part, however many there are
+ITEMS_AT_A_STRETCH = 64  # between two looks at the clock
 
 Told = TypeVar("Told")
 
@@ -61,7 +62,12 @@ class LogFollower:
         for part, one in enumerate(self._followers):
             page = await _of_part(part, count, one.page(after[part], AT_ONCE))
             pages.append((page.events, page.trimmed_to))
-        return [*in_order(pages, after)], sum(len(events) for events, _ in pages)
+        work, found = WorkInParts(), list[tuple[Places, LogItem]]()
+        for item in in_order(pages, after):  # of sixteen parts thousands
+            found.append(item)
+            if len(found) % ITEMS_AT_A_STRETCH == 0:
+                await work.let_others()
+        return found, sum(len(events) for events, _ in pages)
 
     async def until_news(self, after: Places | None, seconds: float) -> None:
         """Until there may be an event behind these positions, or for so long; None: for so long,

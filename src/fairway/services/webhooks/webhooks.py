@@ -180,8 +180,8 @@ class Webhooks:
                     connection, actor, "change_webhook", first.key, first.terms, terms
                 )
             found = await store.read_webhook(connection, first.key)
-        for one in held:
-            await self._ask_for_events(one.key.tenant, terms, actor)
+        for one in changed:
+            await self._ask_for_events(one.key.tenant, one.terms, actor)
         self._ports.on_change()
         return there(found, key)
 

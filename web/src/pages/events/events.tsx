@@ -149,7 +149,8 @@ function useLog(wanted: Record<string, string | null>, isFollowed: boolean): {
       tell: (told) => {
         if (told.event === 'gap') return; // what is gone is not shown by older pages either
         const event = JSON.parse(told.data) as TenantEvent;
-        setLog((old) => old && { ...old, events: joined([event], old.events) });
+        const end = event.cursor ?? event.position; // who stops to follow goes on from there
+        setLog((old) => old && { ...old, end, events: joined([event], old.events) });
       },
     });
   }, [isRead, isFollowed]);
