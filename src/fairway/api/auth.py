@@ -51,6 +51,15 @@ def _unauthenticated(message: str) -> Forbidden:
     return Forbidden(message, code="UNAUTHENTICATED")
 
 
+async def holder_of(text: str, address: str, platform: Platform) -> Principal | None:
+    """Of a key not checked before. Nobody hears that a key is wrong before all of them are here."""
+    are_all_here = platform.regions is None or platform.regions.knows_keys
+    principal = await platform.directory.authenticate(text, address, is_complete=are_all_here)
+    if principal is None and not are_all_here:
+        raise Unavailable("This region does not know the directory's keys yet. Try again soon.")
+    return principal
+
+
 async def principal_of(scope: Scope, platform: Platform, shown: str | None = None) -> Principal:
     """Who holds the key of this request. A wrong key and an unknown one look the same.
 
@@ -59,11 +68,7 @@ async def principal_of(scope: Scope, platform: Platform, shown: str | None = Non
     text, directory = _key_in_header(scope) if shown is None else shown, platform.directory
     principal = directory.known(text)
     if principal is None:
-        are_all_here = platform.regions is None or platform.regions.knows_keys
-        address = caller_address(scope, platform)
-        principal = await directory.authenticate(text, address, is_complete=are_all_here)
-        if principal is None and not are_all_here:
-            raise Unavailable("This region does not know the directory's keys yet. Try again soon.")
+        principal = await holder_of(text, caller_address(scope, platform), platform)
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)

@@ -94,6 +94,8 @@ async def test_a_key_is_not_refused_before_the_directory_is_known(postgres_serve
                     return answers[-1] == 200
 
                 assert not await is_known()
+                signed_in = await far.post("/session", json={"key": key})
+                assert signed_in.status_code == 503, "nor for who signs in with it"
                 await regions.start("eu")
                 await until(is_known)
             assert {*answers[:-1]} == {503}, "it was never called wrong"

@@ -185,6 +185,24 @@ async def test_who_stops_as_another_comes_goes_on_until_that_owns_something(
     await second.stop()
 
 
+async def test_who_stops_stays_for_nobody_while_the_store_is_away(database_url: str) -> None:
+    """Nobody can take a shard then: a stop has other things to wait for."""
+    slow = replace(WIDE, term_seconds=60.0)
+    first = await joined(database_url, slow)
+    await until(lambda: opened(first) == [SHARDS])
+    second = await joined(database_url, slow)
+    await second.ownership.looked()
+    await first.ownership.looked()
+    assert first.ownership.is_awaited
+    await first.loops["store watch"].stop()
+    await first.database.away()
+    assert not first.ownership.is_awaited
+    first.database.back()
+    for one in (second, first):
+        await one.let_go()
+        await one.stop()
+
+
 async def test_a_hand_over_holds_up_no_renewal_and_leaves_no_shard_without_grants(
     database_url: str,
 ) -> None:

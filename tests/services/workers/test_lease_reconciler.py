@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.services.platform_room import (
@@ -169,3 +170,22 @@ async def test_a_session_that_was_given_up_while_the_store_was_asked_gets_no_lea
         assert news is not None
         assert not news.revoked
         assert dispatcher.leases[job].session is dispatcher.sessions[hand.key]
+
+
+async def test_workers_that_come_together_are_written_down_together(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All say hello at once to an owner that is new, which waits a second for what they run."""
+    sizes, see = list[int](), lease_store.see_sessions
+
+    async def counted(connection: Any, terms: Any, rows: Any) -> bool:
+        sizes.append(len(rows))
+        return await see(connection, terms, rows)
+
+    async with owner_on(database_url) as platform:
+        await platform.loops["rescuer"].stop()
+        monkeypatch.setattr(lease_store, "see_sessions", counted)
+        hands = [Hand(platform) for _ in range(50)]
+        await asyncio.gather(*(hand.say(hello=True) for hand in hands))
+        assert all(platform.dispatcher.sessions[hand.key].is_noted for hand in hands)
+        assert len(sizes) < 10

@@ -251,3 +251,21 @@ async def test_workers_are_heard_while_a_node_of_the_store_is_away(
     found = await rescuer._ask(rescuer._terms(), [SessionRow("x", "w")])
     assert asked == [[0], [1], [2]]
     assert found == ({2: 3}, {"x": 5.0})
+
+
+async def test_a_session_is_noted_when_the_store_knows_whose_it_is(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that leases were found of, and nobody spoke for yet, is written down without that."""
+    dispatcher = platform.dispatcher
+    await platform.loops["rescuer"].stop()
+    found = dispatcher.found_session("0" * 31 + "1", None)
+    rescuer, now_us = Rescuer(platform.database, dispatcher, QUICK), platform.clock.now_us()
+    await rescuer.run_once(now_us)
+    assert not found.is_noted
+    found.claim("hand", None, "a key")
+    await rescuer.run_once(now_us + 1)
+    assert not found.is_noted, "it was written down a moment ago, as nobody's"
+    found.seen_us += 60_000_000
+    await rescuer.run_once(now_us + 60_000_000)
+    assert found.is_noted

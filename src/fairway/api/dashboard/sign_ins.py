@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import SESSION, CookieSession, actor_by, caller_address
+from fairway.api.auth import SESSION, CookieSession, actor_by, caller_address, holder_of
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader
 from fairway.api.http.address import address_of
 from fairway.api.http.decoding import decoded, json_reply
@@ -74,7 +74,7 @@ async def _shown(wanted: SignIn, platform: Platform, address: str) -> Principal:
         why = "This link was used before, or is too old: make a new one (fairway dashboard)."
     else:
         key = (wanted.key or "").strip()
-        found = platform.directory.known(key) or await platform.directory.authenticate(key, address)
+        found = platform.directory.known(key) or await holder_of(key, address, platform)
         why = "This API key is not valid."
     if found is None:
         raise Forbidden(why, code="UNAUTHENTICATED")

@@ -136,8 +136,9 @@ class Ownership:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether others are there to go on after us, but own nothing that a worker knows of."""
-        return self._spreading.is_awaited
+        """Whether others are there to go on after us, but own nothing that a worker knows of.
+        While the store is away nobody takes anything, and what was seen last says nothing."""
+        return self._spreading.is_awaited and not self._database.is_away
 
     async def looked(self) -> None:
         """Until a round that begins from now on is done: others know of us, and we of them."""

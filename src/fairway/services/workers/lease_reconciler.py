@@ -12,9 +12,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import islice
 from typing import TypeVar
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import ShardId, Term
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.run.lease import LeaseStanding, standing_of
 from fairway.runtime.loops import pause
@@ -41,6 +42,7 @@ class LeaseReconciler:
     def __init__(self, turns: HotTurns, dispatcher: Dispatcher) -> None:
         self._turns = turns
         self._dispatcher = dispatcher
+        self._unnoted: dict[Session, None] = {}  # wait to be written down, the longest first
 
     async def greeted(self, session: Session, holdings: Sequence[Holding]) -> None:
         """A hello names every lease that its worker holds, or has reported and not heard of."""
@@ -62,15 +64,31 @@ class LeaseReconciler:
         owned = next(iter(self._dispatcher.terms().items()), None)
         if session.is_noted or owned is None:
             return
+        self._unnoted[session] = None
         try:
             async with (
                 asyncio.timeout(NOTE_SECONDS),
                 self._turn_of(session, owned[0]) as connection,
             ):
-                if await store.see_sessions(connection, dict([owned]), [session.row]):
-                    session.noted()
+                if not session.is_noted:  # else by another's turn
+                    await self._note_all(connection, owned, session)
         except Exception as error:
             log.info("session is not written down yet", worker=session.worker, error=repr(error))
+        finally:
+            self._unnoted.pop(session, None)
+
+    async def _note_all(
+        self, connection: Connection, owned: tuple[ShardId, Term], session: Session
+    ) -> None:
+        """This one and those that wait behind it: all workers say hello at once to an owner that is
+        new, and what each of them runs must be asked within the second that is waited for them."""
+        self._unnoted.pop(session, None)
+        together = [session, *islice(self._unnoted, READ_SLICE - 1)]
+        for one in together:
+            self._unnoted.pop(one, None)  # should this fail, each has its own turn
+        if await store.see_sessions(connection, dict([owned]), [one.row for one in together]):
+            for one in together:
+                one.noted()
 
     async def agree(
         self, session: Session, holdings: Collection[Holding], unknown: Sequence[Holding]

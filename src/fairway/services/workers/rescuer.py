@@ -98,16 +98,19 @@ class Rescuer:
 
         A session that is not written down falls silent for nobody, so it must not count as noted.
         """
+        known = [session for session in heard if session.is_known]  # of others: not whose they are
         terms, silent = await self._ask(ways, [session.row for session in heard])
         if not terms:
             return False
-        for session in heard:
+        for session in known:
             session.noted()
         restored = self._dispatcher.restored_shards()  # of others it is not known who holds what
         listened = {shard for shard in restored if self._has_listened(shard, now_us)}
         if silent and listened and (gone := await self._give_up_all(silent, listened, now_us)):
             async with self._database.hot(at=next(iter(terms))) as connection:
                 await store.forget_sessions(connection, terms, gone)
+            for back in filter(None, map(self._dispatcher.session_of, gone)):
+                back.noted(is_noted=False)  # it came while that was written: its row may be gone
         return True
 
     def _has_listened(self, shard: ShardId, now_us: int) -> bool:
