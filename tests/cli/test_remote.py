@@ -11,7 +11,7 @@ from tests.cli.program import Run, said, sentence
 
 from fairway.cli import remote
 from fairway.cli.processes.local_keys import LocalKeys, write_keys
-from fairway.core.errors import Unavailable
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.sdk.http.addresses import DEFAULT_URL
 
 # -- tenants, tiers, limits ----------------------------------------------------------------------
@@ -124,6 +124,12 @@ def test_a_key_of_a_file_goes_to_the_addresses_of_that_file_alone(
 def test_an_address_that_is_none_is_told(run: Run, url: str) -> None:
     words = sentence(run("limits", FAIRWAY_URL=url))
     assert words.startswith(f"{url.rstrip('/')!r} is no address of a server: write it as in")
+
+
+def test_a_host_that_cannot_be_one_is_told() -> None:
+    for host in ("a..b", "x" * 64):
+        with pytest.raises(InvalidRequest, match="is no address of a server"):
+            remote.Remote(f"http://{host}:1,http://127.0.0.1:1", "").get("/livez")
 
 
 def test_a_key_with_strange_letters(run: Run) -> None:

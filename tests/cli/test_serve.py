@@ -1,13 +1,17 @@
-"""`fairway server` without a database: it says which one, and where it looked."""
+"""`fairway server` without a database, or told to stop at once: what it says, and to whom."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway
+
+from fairway.cli.processes import serve
 
 
 def test_a_server_whose_database_is_away_says_where(tmp_path: Path) -> None:
@@ -45,3 +49,20 @@ def test_a_server_that_nobody_can_operate_says_what_to_do(
         server.communicate(timeout=60)
     assert "`fairway init` makes the first" in said
     assert server.returncode == 0
+
+
+async def test_a_server_that_is_told_to_stop_waits_for_nobody_to_know_of_it() -> None:
+    """Its rounds are over, so it would look in vain, and then say that it is ready."""
+
+    class Ownership:
+        async def looked(self) -> None:
+            await asyncio.Event().wait()
+
+    class Platform:
+        ownership = Ownership()
+
+    stopping, platform = asyncio.Event(), Platform()
+    asyncio.get_running_loop().call_later(0.01, stopping.set)
+    began = time.monotonic()
+    await serve._known_to_others(platform, stopping)  # type: ignore[arg-type]
+    assert time.monotonic() - began < serve.KNOWN_SECONDS_MAX / 2

@@ -257,6 +257,8 @@ class Remote:
                 connection.connect()
             except OSError as error:
                 raise _NotReached(_why(error)) from error
+            except UnicodeError as error:  # what no name of a host may hold
+                raise InvalidRequest(f"{self.url!r} is no address of a server: {error}.") from None
             connection.sock.settimeout(WAIT_SECONDS)
             try:
                 connection.request(method, parts.path + where, content, headers)

@@ -19,6 +19,7 @@ from fairway.api.peers import Peers
 from fairway.cli.processes.http import HttpServer
 from fairway.cli.processes.listening import Listeners, listen
 from fairway.cli.processes.signals import quit_now, stop_on_signals
+from fairway.cli.processes.supervisor import first_of
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
@@ -95,8 +96,8 @@ async def serve(
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     try:
         serving = asyncio.create_task(http.run_until(stopping, listeners, platform.let_go))
-        await _known_to_others(platform)
-        if ready is not None:
+        await _known_to_others(platform, stopping)
+        if ready is not None and not stopping.is_set():
             await ready(platform)
         await serving
     finally:
@@ -107,11 +108,12 @@ async def serve(
         await instruments.close(platform.instruments.otlp)
 
 
-async def _known_to_others(platform: Platform) -> None:
-    """Whoever stops because we are ready looks for us, and leaves us what it owns."""
+async def _known_to_others(platform: Platform, stopping: asyncio.Event) -> None:
+    """Whoever stops because we are ready looks for us, and leaves us what it owns. Told to stop
+    meanwhile, we own nothing more, and nobody may rely on us."""
     with suppress(TimeoutError):
         async with asyncio.timeout(KNOWN_SECONDS_MAX):
-            await platform.ownership.looked()
+            await first_of(platform.ownership.looked(), stopping.wait())
 
 
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
