@@ -12,6 +12,7 @@ import httpx2
 from tests.api.events.socket_client import socket_to
 from tests.api.events.test_stream import Stream
 from tests.api.house import House, open_house, problem
+from tests.postgres import connected
 from tests.services.webhooks.receiver import Receiver, receiving
 
 from fairway.core.ids import shard_of
@@ -187,19 +188,23 @@ async def _one_shard_can_be_named(tenant: httpx2.AsyncClient) -> None:
     wrong = {"fairway-part": str(SHARDS)}
     problem(await tenant.get("/v1/events", headers=wrong), 409, "SEVERAL_SHARDS")
     hook = {"url": "https://93.184.216.34/hook", "enabled": False}
-    made = await tenant.post("/v1/webhooks", json=hook, headers={"fairway-part": "1"})
-    problem(made, 409, "SEVERAL_SHARDS")
+    path = f"/v1/webhooks/{(await tenant.post('/v1/webhooks', json=hook)).json()['id']}"
+    calls = ("POST", "/v1/webhooks"), ("PATCH", path), ("POST", f"{path}/rotate"), ("DELETE", path)
+    for method, where in calls:
+        of_one = await tenant.request(method, where, json=hook, headers={"fairway-part": "1"})
+        problem(of_one, 409, "SEVERAL_SHARDS")
+    assert (await tenant.delete(path)).status_code == 204
 
 
 async def _one_that_is_off_in_a_shard_hears_of_jobs_in_the_others(house: House) -> None:
     """As one is that the platform switched off where its receiver failed."""
     _, key = house.new_tenant(shards=2)
-    first, second = ({"fairway-part": str(place)} for place in range(2))
-    async with house.caller(key) as tenant:
+    second = {"fairway-part": "1"}
+    async with house.caller(key) as tenant, connected(house.dsn) as connection:
         hook = {"url": "https://93.184.216.34/hook", "kinds": ["circuit.*"]}
-        path = f"/v1/webhooks/{(await tenant.post('/v1/webhooks', json=hook)).json()['id']}"
-        off = await tenant.patch(path, json={"enabled": False}, headers=first)
-        assert off.status_code == 200, off.text
+        made = (await tenant.post("/v1/webhooks", json=hook)).json()["id"]
+        path = f"/v1/webhooks/{made}"
+        await connection.execute("UPDATE webhooks SET enabled = false WHERE id = $1::uuid", made)
         changed = await tenant.patch(path, json={"kinds": ["job.dead"]})
         assert (changed.status_code, changed.json()["enabled"]) == (200, False)
         settings = await tenant.get("/v1/events/settings", headers=second)

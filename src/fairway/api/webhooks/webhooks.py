@@ -119,8 +119,7 @@ async def add_webhook(
     signatures, retries and what may be an address.
     """
     wanted = await decoded(request, WebhookRequest)
-    if PART.decode() in request.headers and (tenant.parts or tenant.part_of is not None):
-        raise several_shards("A webhook is one for all shards: leave the header Fairway-Part out.")
+    _is_of_all_parts(request, tenant)
     (first, *also), webhooks = part_ids(request, tenant), _webhooks(platform)
     made = await webhooks.add(first, terms_of(wanted), actor, also=also)
     others = list[Webhook]()
@@ -177,7 +176,7 @@ async def get_webhook(request: Request) -> Response:
     body=WebhookChange,
     body_example={"enabled": False},
     reply=_SHOWN,
-    problems=("NOT_FOUND", *parts.QUICK),
+    problems=("NOT_FOUND", "SEVERAL_SHARDS", *parts.QUICK),
 )
 async def change_webhook(request: Request, actor: Actor) -> Response:
     """Change a webhook
@@ -185,6 +184,7 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
     What is left out stays. Switched on again, it hears of what happens from then on; a replay
     brings what it missed.
     """
+    _is_of_all_parts(request, tenant_of(request))
     platform, (key, *also) = _places_of(request)
     wanted = await decoded(request, WebhookChange)
     webhooks = _webhooks(platform)
@@ -199,7 +199,7 @@ async def change_webhook(request: Request, actor: Actor) -> Response:
     body=RotateRequest,
     body_example={"overlap_seconds": 3600},
     reply=replies.ROTATED,
-    problems=("NOT_FOUND", *parts.QUICK),
+    problems=("NOT_FOUND", "SEVERAL_SHARDS", *parts.QUICK),
 )
 async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
     """Rotate the secret of a webhook
@@ -207,6 +207,7 @@ async def rotate_webhook_secret(request: Request, actor: Actor) -> Response:
     For a day, unless told otherwise, every delivery has two signatures: of the new secret and of
     the one before. So a receiver can change over whenever it likes.
     """
+    _is_of_all_parts(request, tenant_of(request))
     platform, keys = _places_of(request)
     return await replies.rotated(request, platform, keys, actor)
 
@@ -307,13 +308,14 @@ async def replay_webhook(request: Request) -> Response:
     keys=("tenant",),
     parameters=(ID,),
     reply=Reply(204, "The webhook is gone."),
-    problems=("NOT_FOUND", *parts.QUICK),
+    problems=("NOT_FOUND", "SEVERAL_SHARDS", *parts.QUICK),
 )
 async def delete_webhook(request: Request, actor: Actor) -> Response:
     """Delete a webhook
 
     With the list of its deliveries, and what was still on its way.
     """
+    _is_of_all_parts(request, tenant_of(request))
     platform, (key, *also) = _places_of(request)
     await _webhooks(platform).remove(key, actor, also=also)
     return Response(status_code=204)
@@ -321,6 +323,12 @@ async def delete_webhook(request: Request, actor: Actor) -> Response:
 
 def _webhooks(platform: Platform) -> Webhooks:
     return platform.outbound.webhooks
+
+
+def _is_of_all_parts(request: Request, tenant: Tenant) -> None:
+    """What changes it does so in every shard: one that differed could not be told as one."""
+    if PART.decode() in request.headers and (tenant.parts or tenant.part_of is not None):
+        raise several_shards("A webhook is one for all shards: leave the header Fairway-Part out.")
 
 
 def _places_of(request: Request) -> tuple[Platform, list[WebhookKey]]:
