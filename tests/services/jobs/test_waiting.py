@@ -15,6 +15,7 @@ from tests.services.platform_room import (
 
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
+from fairway.services.jobs.waiting import FAR_POLL_SECONDS, JobWaits
 from fairway.services.platform import Platform
 
 
@@ -57,3 +58,21 @@ async def test_a_server_that_does_not_own_the_job_hears_of_its_end(
         await hand.report(hand.done(lease))
         seen = await asyncio.wait_for(waiting, 30)
         assert seen.record.state == State.SUCCEEDED
+
+
+async def test_what_ended_before_a_shard_was_opened_here_is_told_after_it(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The owner before told its own waiters; until the next look nobody told ours."""
+    (job,) = await submit(platform, tenant)
+    waiting = wait(platform, tenant, job, 60)
+    while not platform.watchers.watched():  # noqa: ASYNC110  # another task's state
+        await asyncio.sleep(0)
+    async with platform.database.background() as connection:
+        ended = "UPDATE jobs SET state = 3, finished_at = now() WHERE id = $1::uuid"
+        await connection.execute(ended, job)
+    lookup, watchers = platform.job_lookup, platform.watchers
+    opened = JobWaits(lookup, watchers, platform.dispatcher, platform.clock)
+    assert await opened.run_once(0) == FAR_POLL_SECONDS
+    assert (await asyncio.wait_for(waiting, 10)).record.state == State.SUCCEEDED
+    assert await opened.run_once(0) > FAR_POLL_SECONDS, "then the owner itself tells"

@@ -6,7 +6,7 @@ store now and then, in one question for all of its waiters.
 
 from __future__ import annotations
 
-from fairway.core.ids import JobId, TenantId
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import wait
@@ -25,6 +25,7 @@ class JobWaits:
         self._watchers = watchers
         self._dispatcher = dispatcher
         self._clock = clock
+        self._terms: dict[ShardId, Term | None] = {}  # of shards open here, at the last look
 
     async def job_when(
         self, tenant: TenantId, job: JobId, *, wait_seconds: float, unlike: str | None = None
@@ -41,13 +42,17 @@ class JobWaits:
                 await wait(changed, left_seconds)
 
     async def run_once(self, now_us: int) -> float:
-        """Ask the store about jobs that are watched here and owned elsewhere; a loop calls this."""
-        far = [
-            (tenant, job)
-            for tenant, job in self._watchers.watched()
-            if not self._dispatcher.is_open(self._dispatcher.homes().of_job(tenant, job))
-        ]
-        self._watchers.notify(job for _, job in far)
+        """Ask the store about jobs that are watched here and owned elsewhere; a loop calls this.
+
+        Also once about those of shards that were opened since the last time: what ended at the
+        owner before was told to nobody here.
+        """
+        dispatcher, seen = self._dispatcher, self._terms
+        self._terms = {shard: dispatcher.term_of(shard) for shard in dispatcher.open_shards()}
+        own = {shard for shard, term in self._terms.items() if seen.get(shard) == term}
+        homes, watched = dispatcher.homes(), self._watchers.watched()
+        far = [job for tenant, job in watched if homes.of_job(tenant, job) not in own]
+        self._watchers.notify(far)
         return FAR_POLL_SECONDS if far else 4 * FAR_POLL_SECONDS
 
 
