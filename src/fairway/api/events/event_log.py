@@ -32,7 +32,8 @@ PAGE_DEFAULT, PAGE_MAX = 100, 1000
 TYPES_MAX = 50
 ORDERS = ("oldest", "newest")
 #: A number; of a tenant in several shards one for each.
-AFTER = {"type": "string", "pattern": r"^[0-9]{1,18}(\.[0-9]{1,18}){0,15}$"}
+#: Empty: from the beginning, for a program that has stored no place yet.
+AFTER = {"type": "string", "pattern": r"^([0-9]{1,18}(\.[0-9]{1,18}){0,15})?$"}
 
 EVENT_FILTERS = (
     query(
