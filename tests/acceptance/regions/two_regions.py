@@ -113,9 +113,14 @@ class TwoRegions:
             return int(await connection.fetchval(held))
 
     async def drained(self, within_seconds: float = 60.0) -> None:
-        """Nothing is held anywhere, and every job is final where it is."""
-        began = time.monotonic()
-        while left := await self._left():
+        """Nothing is held anywhere, and every job is final where it is.
+
+        Seen twice: one that was on its way may have been missed by the first look.
+        """
+        began, looks = time.monotonic(), 0
+        while looks < 2:
+            left = await self._left()
+            looks = 0 if left else looks + 1
             assert time.monotonic() - began < within_seconds, left
             await asyncio.sleep(0.1)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.api.events.socket_client import Rejected, socket_to
 from tests.api.house import House, open_house
 from tests.api.worker import HandWorker
-from tests.postgres import Server, fresh_database
+from tests.postgres import Server, connected, fresh_database
 
 SECRET = "a secret of both regions"
 Ask = Callable[[], Awaitable[Any]]
@@ -124,6 +124,7 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                     assert told["is_home_here"] == (region == "eu")
             film = (await far.post("/v1/jobs", json={"type": "film", "pool": "video"})).json()["id"]
             assert (await far.get(f"/v1/jobs/{film}")).json()["pool"] == "video", "by its name"
+            await is_found_on_its_way(regions, far, film)
             music = await far.post("/v1/jobs", json={"type": "music", "pool": "audio"})
             assert music.json()["code"] == "UNKNOWN_POOL"
             worker_key = regions.houses["eu"].new_key({"scope": "worker"})
@@ -159,6 +160,23 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 assert not (await back.say(wait_ms=1000)).get("leases")
             ended = await far.get(f"/v1/jobs/{held[7]}")
             assert ended.json()["state"] == "succeeded"
+
+
+async def is_found_on_its_way(regions: TwoRegions, far: httpx2.AsyncClient, job: str) -> None:
+    """The home is asked before the job comes there, and we look when it has gone from here."""
+    us, eu = regions.houses["us"].platform.regions, regions.houses["eu"]
+    assert us is not None
+    async with connected(eu.dsn) as home:
+        await home.execute("CREATE TABLE on_its_way AS SELECT * FROM jobs WHERE id = $1::uuid", job)
+        await home.execute("DELETE FROM jobs WHERE id = $1::uuid", job)
+
+    async def find(*asked: Any) -> None:
+        async with connected(eu.dsn) as home:
+            await home.execute("INSERT INTO jobs SELECT * FROM on_its_way")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(us.held, "find", find)
+        assert (await far.get(f"/v1/jobs/{job}")).status_code == 200
 
 
 async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:

@@ -213,7 +213,8 @@ class RegionGate:
             await self._read_here(scope, send, tenant, job, here)
             return
         absent: Exception = NotFound(f"There is no job {job}.")
-        for region in self._regions.may_have(tenant, job):
+        likely = self._regions.may_have(tenant, job)
+        for region in (*likely, likely[0]):  # it may have been on its way to the home meanwhile
             if region == self._regions.map.here:
                 try:
                     await self._read_here(scope, send, tenant, job, here)
@@ -276,7 +277,8 @@ class RegionGate:
     async def _read_other(self, scope: Scope, tenant: TenantId, job: JobId) -> Reply:
         """The job that this one turned out to be: another with the same Idempotency-Key."""
         path = f"{scope['path'].rpartition('/')[0]}/{job}"
-        for region in self._regions.may_have(tenant, job):
+        likely = self._regions.may_have(tenant, job)
+        for region in (*likely, likely[0]):
             reply = await self._ask(region, {**scope, "path": path}, b"")
             if reply.status != 404:
                 return reply
