@@ -9,9 +9,13 @@ from urllib.parse import quote
 from cyclopts import App
 
 from fairway.cli.remote import PLAIN, Options
-from fairway.cli.terminal.output import Column, Record, Yes, agreed
+from fairway.cli.terminal.job_text import counted
+from fairway.cli.terminal.output import Column, Record, Yes, agreed, say
+from fairway.core.insight.spans import span
 
 app = App(name="region", help="Several regions: homes, failover and failback (operator).")
+
+LAG_TOLD_SECONDS = 5.0  # a copy of the directory that is younger is as it should be
 
 
 def _state(one: Record) -> str:
@@ -24,18 +28,6 @@ def _latency(one: Record) -> str:
     return "–" if one["latency_ms"] is None else f"{one['latency_ms']:.1f} ms"
 
 
-def _held(one: Record) -> str:
-    """Known of the region that answers alone."""
-    if "held" not in one:
-        return "–"
-    doubt = one["held_in_doubt"]
-    return f"{one['held']}, {doubt} in doubt" if doubt else str(one["held"])
-
-
-def _conflicts(one: Record) -> str:
-    return str(one.get("conflicts", "–"))
-
-
 COLUMNS = (
     Column("region", "name"),
     Column("state", _state),
@@ -43,8 +35,6 @@ COLUMNS = (
     Column("tenants", "tenants"),
     Column("term", lambda one: "–" if one["directory_term"] is None else one["directory_term"]),
     Column("latency", _latency),
-    Column("held", _held),
-    Column("conflicts", _conflicts),
     Column("addresses", lambda one: ", ".join(one["urls"]), "fold"),
 )
 
@@ -56,11 +46,32 @@ def list_(*, options: Options = PLAIN) -> None:
     here = {name: found[name] for name in ("held", "held_in_doubt", "conflicts")}
     rows = [one | (here if one["is_here"] else {}) for one in found["regions"]]
     options.rows(found, rows, COLUMNS, "No regions.")
+    if options.form == "table":
+        say("\n".join(("", *_known_here(found))))
+
+
+def _known_here(found: Record) -> list[str]:
+    """Of the region that answers alone: nobody else can tell."""
+    here, held, doubt = found["here"], found["held"], found["held_in_doubt"]
+    jobs = counted(held, "job is", "jobs are") if held else "No job is"
+    told = [f"{jobs} held in {here} for tenants of other regions."]
+    if doubt:
+        told[0] = f"{told[0][:-1]}, {doubt} in doubt: whoever was asked must say who has them."
+    if found["conflicts"]:
+        tenants = counted(found["conflicts"], "tenant", "tenants")
+        told.append(
+            f"{tenants} of the directory cannot be known in {here}: names or numbers clash."
+        )
+    if found["lag_seconds"] >= LAG_TOLD_SECONDS:
+        told.append(f"{here} heard of the directory {span(found['lag_seconds'])} ago.")
+    return told
 
 
 @app.command(name="set-home")
 def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
-    """Move a tenant to another region, with what waits. Both must be there.
+    """Move a tenant to another region, with what waits. That one must be there.
+
+    What waits in a region that is away follows when it is back.
 
     Parameters
     ----------
@@ -86,12 +97,16 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
         The region that takes over; ask one of its servers (--url).
     """
     remote = options.operator()
-    if any(_is_there(one) for one in remote.get("/v1/regions")["regions"] if one["name"] == source):
-        sys.stderr.write(
-            f"fairway: {source} answers, so it is not lost. What waits there is handed over only"
-            " once it has heard of this; jobs that it runs meanwhile end there.\n"
-        )
-    agreed(f"All tenants of {source} will be at home in {to}.", yes=yes)
+    regions = {one["name"]: one for one in remote.get("/v1/regions")["regions"]}
+    if source != to and {source, to} <= regions.keys():  # else it is refused, and nobody is asked
+        lost = regions[source]
+        if lost["is_here"] or lost["is_reachable"]:
+            sys.stderr.write(
+                f"fairway: {source} answers, so it is not lost. What waits there is handed over"
+                " only once it has heard of this; jobs that it runs meanwhile end there.\n"
+            )
+        whose = counted(lost["tenants"], "tenant")
+        agreed(f"{source} is the home of {whose}: they will be at home in {to}.", yes=yes)
     where = f"/v1/regions/{quote(source, safe='')}/failover"
     done = remote.call("POST", where, {"to": to})
     options.record(done, lambda: _said(done))
@@ -111,12 +126,13 @@ def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None
     options.record(done, lambda: _said(done))
 
 
-def _is_there(one: Record) -> bool:
-    return bool(one["is_here"] or one["is_reachable"])
-
-
 def _said(done: dict[str, Any]) -> str:
+    moved = (
+        counted(done["tenants"], "tenant was", "tenants were")
+        if done["tenants"]
+        else "No tenant was"
+    )
     return (
-        f"{done['tenants']} tenants were moved to {done['target']}; the directory is"
-        f" {done['directory']} (term {done['directory_term']})."
+        f"{moved} moved to {done['target']}; the directory is {done['directory']}"
+        f" (term {done['directory_term']})."
     )

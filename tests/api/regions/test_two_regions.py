@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.events.socket_client import Rejected, socket_to
-from tests.api.house import House, open_house
+from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, connected, fresh_database
 
@@ -115,6 +115,7 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
 
             await until(is_known)
             await streams_name_the_home(regions, far, key)
+            await a_key_of_one_region_says_so(regions, name)
             for region, pools in {"eu": ("video",), "us": ("audio", "video")}.items():
                 async with regions.caller(region) as operator:
                     for pool in pools:
@@ -177,6 +178,14 @@ async def is_found_on_its_way(regions: TwoRegions, far: httpx2.AsyncClient, job:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(us.held, "find", find)
         assert (await far.get(f"/v1/jobs/{job}")).status_code == 200
+
+
+async def a_key_of_one_region_says_so(regions: TwoRegions, tenant: str) -> None:
+    """The operator's key that was made with a region is good there: it is not called invalid."""
+    async with regions.caller("us") as operator:
+        moved = await operator.put(f"/v1/tenants/{tenant}/home", json={"region": "us"})
+    told = problem(moved, 401, "UNAUTHENTICATED")["detail"]
+    assert told.startswith("This API key opens the region us and is not known in eu")
 
 
 async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:

@@ -103,8 +103,8 @@ async def set_home(request: Request, platform: Platform, actor: Actor) -> Respon
     """Move a tenant to another region
 
     New jobs go there from now on. Those that wait, and the tenant's schedules, are handed over
-    within seconds; what runs ends where it runs, and so do flows that were begun. Both regions must
-    be there.
+    within seconds; what runs ends where it runs, and so do flows that were begun. The new home must
+    be there; what waits in a region that is away follows when it is back.
     """
     regions = _regions(platform)
     wanted = await decoded(request, HomeWish)

@@ -22,7 +22,7 @@ from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_by
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
 from fairway.api.regions.held_views import held_view
 from fairway.api.relay import KEPT, NOT_PASSED_ON
-from fairway.core.errors import Conflict, NotFound
+from fairway.core.errors import Conflict, Forbidden, NotFound
 from fairway.core.ids import JobId, TenantId, parse_job_id
 from fairway.runtime.loops import pause
 from fairway.runtime.plain_http import Reply, head_lines
@@ -63,6 +63,7 @@ OF_EACH_REGION = frozenset({"GET /v1/pools", "GET /session", "DELETE /session"})
 OF_DIRECTORY = ("/v1/tenants", "/v1/tiers", "/v1/keys")
 SPEND_CAP = "/spend-cap"  # is of the home's own books
 READING = ("GET", "HEAD")
+UNAUTHENTICATED = 401
 HELD = "held"  # the version of a job, for as long as it is
 HELD_LOOK_SECONDS = 1.0
 
@@ -180,12 +181,26 @@ class RegionGate:
                 may_repeat=is_read,
             )
             async with self._slots.held((region, scope[CALLER].holder)):
-                return await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
+                reply = await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
         except RegionAway:
             is_directory = region == self._regions.homes.directory_region
             is_staff = scope[CALLER].tenant is None
             away = directory_away if is_directory and is_staff else home_away
             raise away(region) from None
+        if reply.status == UNAUTHENTICATED:
+            raise self._unknown_there(region)
+        return reply
+
+    def _unknown_there(self, region: str) -> Forbidden:
+        """The key is good here, or nothing would have been passed on: it was made here, or its
+        change is on the way. That it is "not valid" would send its holder the wrong way."""
+        here, directory = self._regions.map.here, self._regions.homes.directory_region
+        return Forbidden(
+            f"This API key opens the region {here} and is not known in {region}, which has to"
+            f" answer this. Keys that are made in the region {directory} open every region, a few"
+            " seconds later.",
+            code="UNAUTHENTICATED",
+        )
 
     def _lines(self, scope: Scope) -> str:
         own = {FROM_REGION, REGION_SECRET}
