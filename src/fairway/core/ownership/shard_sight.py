@@ -1,7 +1,8 @@
-"""A shard as operators see it. Facts alone."""
+"""A shard as operators see it, and the numbers of many in few words. Facts alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.core.ids import ShardId, Term
@@ -19,3 +20,14 @@ class ShardSight(NamedTuple):
     is_open: bool
     tenants: int
     queued: int  # jobs; counted up to `QUEUED_COUNTED_MAX`
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-3, 7`: what is next to each other is told by its ends."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in found)
