@@ -10,8 +10,11 @@ def test_shards_are_listed_and_split(run: Run) -> None:
     table = run("shards").out.splitlines()
     assert table[0].split() == ["shard", "owner", "term", "open", "tenants", "queued"]
     assert len([line for line in table[1:] if line and line[0].isdigit()]) == found["count"]
-    asked = sentence(run("shards", "split", "--to", str(found["count"])))
-    assert asked.startswith(f"This makes {found['count']} shards; they never become fewer again.")
+    asked = sentence(run("shards", "split", "--to", str(found["count"] + 1)))
+    assert asked.startswith(f"There are {found['count']} shards; this makes them")
+    assert run("shards", "split", "--to", str(found["count"])).out.endswith("shards already.\n")
+    unknown = sentence(run("shards", "move", "nobody", "--to", "1"))
+    assert unknown == "There is no tenant 'nobody'.", "what cannot be is not asked about"
     done = said(run("shards", "split", "--to", str(found["count"]), "-y", "--json"))
     assert done == {"before": found["count"], "count": found["count"]}
     fewer = sentence(run("shards", "split", "--to", "0", "-y"))

@@ -77,11 +77,11 @@ BEHIND = PoolLoad(7, 0, 0, 90.0)
         (Signs(suspended=("acme", *"abcdef")), Pain.NOTE, "acme, a, b, c, d and 2 more."),
         (Signs(moving=(("acme", "1 runs."),)), Pain.STUCK, "acme stands still: it is being moved"),
         (Signs(failing_checks=("shards_open",)), Pain.DOWN, "No server gives out the jobs"),
-        (Signs(regions_away=("eu",)), Pain.STUCK, "No server of another region answers: eu."),
+        (Signs(regions_away=("eu",)), Pain.STUCK, "No server of the region answers: eu."),
         (
             Signs(regions_away=("eu",), held_jobs=2),
             Pain.STUCK,
-            "answers: eu. 2 jobs for other regions held here.",
+            "answers: eu. 2 jobs for tenants of other regions are held here.",
         ),
         (Signs(held_jobs=1), Pain.SLOW, "1 job held here for other regions"),
         (Signs(held_in_doubt=1), Pain.STUCK, "1 job in doubt"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.errors import InvalidRequest
 from fairway.core.insight.spans import span
@@ -92,7 +93,7 @@ def move(
     *,
     to: int | None = None,
     wait: str = "1m",
-    cancel: bool = False,
+    cancel: Annotated[bool, Parameter(negative="")] = False,
     yes: Yes = False,
     options: Options = PLAIN,
 ) -> None:
@@ -123,9 +124,19 @@ def move(
     if to is None:
         raise InvalidRequest("Say where to with --to, or --cancel to end a move.")
     body = {"tenant": tenant, "to": to, "wait_seconds": _whole_seconds(wait)}
-    agreed(f"{tenant} stands still until it is in shard {to}.", yes=yes)
+    known = remote.get(f"/v1/tenants/{quote(tenant, safe='')}")
+    if to not in known["shards"] and to in _numbers(remote):  # else it is refused: nobody is asked
+        agreed(f"{tenant} stands still until all of it is in shard {to}.", yes=yes)
     done = remote.call("POST", "/v1/shards/move", body)
-    options.record(done, f"{tenant} moves from shard {done['from_shard']} to {done['to_shard']}.")
+    options.record(
+        done,
+        f"{tenant} moves from shard {done['from_shard']} to {done['to_shard']}."
+        " `fairway shards ls` shows how far it is.",
+    )
+
+
+def _numbers(remote: Remote) -> set[int]:
+    return {one["shard"] for one in remote.get("/v1/shards")["shards"]}
 
 
 def _whole_seconds(text: str) -> int:
@@ -157,9 +168,14 @@ def split(
         Do not ask.
     """
     remote = options.operator()
-    agreed(f"This makes {to} shards; they never become fewer again.", yes=yes)
+    there = remote.get("/v1/shards")["count"]
+    if to > there:  # else it is refused, or nothing is done: nobody is asked
+        what = f"There are {there} shards; this makes them {to}, and they never become fewer again."
+        agreed(what, yes=yes)
     done = remote.call("POST", "/v1/shards/split", {"to": to})
-    options.record(done, f"{done['count']} shards; there were {done['before']}.")
+    more = f"There are {done['count']} shards now; there were {done['before']}."
+    is_news = done["count"] > done["before"]
+    options.record(done, more if is_news else f"There are {done['count']} shards already.")
 
 
 def _counted(queued: int) -> str:

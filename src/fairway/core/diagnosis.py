@@ -201,9 +201,14 @@ def _of_restraints(signs: Signs) -> list[Ailment]:
 def _of_regions(signs: Signs) -> list[Ailment]:
     found = []
     if signs.regions_away:
-        what = f"No server of another region answers: {_some(signs.regions_away)}."
+        several = len(signs.regions_away) > 1
+        what = (
+            "No server of these regions answers" if several else "No server of the region answers"
+        )
+        what += f": {_some(signs.regions_away)}."
         if signs.held_jobs:
-            what += f" {_jobs(signs.held_jobs)} for other regions held here."
+            are = "is" if signs.held_jobs == 1 else "are"
+            what += f" {_jobs(signs.held_jobs)} for tenants of other regions {are} held here."
         found.append(Ailment(Pain.STUCK, what, "fairway region ls"))
     elif signs.held_jobs:
         what = f"{_jobs(signs.held_jobs)} held here for other regions, on the way there."

@@ -111,7 +111,10 @@ def agreed(what: str, *, yes: bool) -> None:
         )
     sys.stderr.write(f"{what} Go on? [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")  # Ctrl-D: the cursor is still behind the question
+    if answer.strip().lower() not in ("y", "yes"):
         raise InvalidRequest("Nothing was done.")
 
 
