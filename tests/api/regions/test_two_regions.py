@@ -188,6 +188,12 @@ async def a_key_of_one_region_says_so(regions: TwoRegions, tenant: str) -> None:
     assert told.startswith("This API key opens the region us and is not known in eu")
 
 
+async def may_be_in_the_lost_region(far: httpx2.AsyncClient, job: str) -> None:
+    """Nobody can say that it is not there; and that region is not the tenant's home any more."""
+    lost = problem(await far.get(f"/v1/jobs/{job}"), 503, "UNAVAILABLE")
+    assert lost["detail"].startswith("The region eu has to be asked")
+
+
 async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:
     """What stays open is not passed on: whoever asks hears where it is to be had."""
     house = regions.houses["us"]
@@ -255,6 +261,7 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             )
             new = again.json()["id"]
             assert (await worker.run())["job"] == new, "the new home dispatches"
+            await may_be_in_the_lost_region(far, old[1])
             await regions.start("eu")
             async with regions.caller("eu", worker_key) as stale:
                 zombie = HandWorker(stale)

@@ -22,8 +22,9 @@ from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_by
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
 from fairway.api.regions.held_views import held_view
 from fairway.api.relay import KEPT, NOT_PASSED_ON
-from fairway.core.errors import Conflict, Forbidden, NotFound
+from fairway.core.errors import Conflict, Forbidden, NotFound, Unavailable
 from fairway.core.ids import JobId, TenantId, parse_job_id
+from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
 from fairway.runtime.plain_http import Reply, head_lines
 from fairway.services.backpressure.owner_slots import OwnerSlots
@@ -34,6 +35,7 @@ from fairway.services.regions.peer_calls import (
     RegionRequest,
     directory_away,
     home_away,
+    region_away,
 )
 from fairway.services.regions.regions import Regions
 from fairway.services.registry.principal import Principal
@@ -183,13 +185,19 @@ class RegionGate:
             async with self._slots.held((region, scope[CALLER].holder)):
                 reply = await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)
         except RegionAway:
-            is_directory = region == self._regions.homes.directory_region
-            is_staff = scope[CALLER].tenant is None
-            away = directory_away if is_directory and is_staff else home_away
-            raise away(region) from None
+            raise self._away(region, scope[CALLER].tenant) from None
         if reply.status == UNAUTHENTICATED:
             raise self._unknown_there(region)
         return reply
+
+    def _away(self, region: str, tenant: Tenant | None) -> Unavailable:
+        """What the region is to whoever asks: its home, the directory, or one among others."""
+        homes = self._regions.homes
+        if tenant is None:
+            return (
+                directory_away(region) if region == homes.directory_region else region_away(region)
+            )
+        return home_away(region) if region == homes.home_of(tenant.id) else region_away(region)
 
     def _unknown_there(self, region: str) -> Forbidden:
         """The key is good here, or nothing would have been passed on: it was made here, or its
@@ -238,7 +246,7 @@ class RegionGate:
                     absent = absent if not isinstance(absent, NotFound) else error
                     continue
             if self._regions.peers.is_away(region):
-                absent = home_away(region)
+                absent = self._away(region, scope[CALLER].tenant)
                 continue
             try:
                 reply = await self._ask(region, scope, b"")

@@ -152,6 +152,14 @@ def home_away(region: str) -> Unavailable:
     )
 
 
+def region_away(region: str) -> Unavailable:
+    """Of one that is neither: where a job may be that was accepted before its tenant moved."""
+    return Unavailable(
+        f"The region {region} has to be asked for this, too, and none of its servers answers. Try"
+        " again when it is back."
+    )
+
+
 def directory_away(region: str) -> Unavailable:
     return Unavailable(
         f"Tenants, tiers, keys and homes are changed in the region {region}, and none of its"
