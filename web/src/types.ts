@@ -79,6 +79,8 @@ export type Delivery = Schemas['DeliveryView'];
 
 export type ListedServer = Schemas['ServerView'];
 export type ServerList = Schemas['ServerList'];
+export type Region = Schemas['RegionView'];
+export type RegionList = Schemas['RegionList'];
 /** The move of a tenant to another shard. */
 export type Move = Schemas['MoveView'];
 export type ShardList = Schemas['ShardList'];

@@ -8,6 +8,7 @@ import type { ScaledPool, ShardList } from '../../types';
 import { Decisions } from './decisions';
 import { Moves } from './moves';
 import { OverrideDialog, overridePath } from './override_dialog';
+import { Regions } from './regions';
 import { ScaleCard } from './scale_card';
 import { Servers } from './servers';
 
@@ -21,6 +22,7 @@ export function FleetPage(): JSX.Element {
     <Page title="Fleet" about="Servers and their shards; how many workers each pool has and wants, and why.">
       <Servers moving={moves.filter((one) => !one.finished_at).length} />
       <Moves moves={moves} />
+      <Regions />
       <LoadsIfThere of={found} lines={8} missing={<NotThere />}>
         {({ pools }) => <Pools pools={pools} reload={found.reload} />}
       </LoadsIfThere>

@@ -80,6 +80,7 @@ function columns(shards: number): Column<ListedServer>[] {
       name: 'heard',
       title: 'Heartbeat',
       numeric: true,
+      minor: true,
       cell: (one) => <Duration seconds={one.heartbeat_age_seconds} />,
     },
     { name: 'since', title: 'There since', minor: true, cell: (one) => (one.since ? <Time at={one.since} /> : '–') },

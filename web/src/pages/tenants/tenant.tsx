@@ -24,7 +24,7 @@ import {
 import { compact, count, percent, plural } from '../../format';
 import { Link, useParams } from '../../router';
 import { useMay } from '../../session';
-import type { AuditPage, HeldBack, Limits, Share, SharePage, Tenant } from '../../types';
+import type { AuditPage, HeldBack, Limits, RegionList, Share, SharePage, Tenant } from '../../types';
 import { MoveOf } from '../fleet/moves';
 import { AuditTable } from '../platform/audit_table';
 import { HistoryCharts, SpanSelect, useSpan } from '../platform/history';
@@ -66,14 +66,26 @@ function About({ tenant }: { tenant: Tenant }): JSX.Element {
           can be restored until <Time at={tenant.kept_until} />
         </span>
       )}
-      {tenant.home_region && (
-        <span class="break">
-          at home in the region {tenant.home_region}
-          {!tenant.is_home_here && ': its jobs run there, and what is shown is of this region'}
-        </span>
-      )}
+      {tenant.home_region && <Home tenant={tenant} />}
       {tenant.moving_to !== null && <MoveOf tenant={tenant.name} to={tenant.moving_to} />}
     </span>
+  );
+}
+
+/** Where its jobs run; said at length, with the way there, where that is not what this page shows. */
+function Home({ tenant }: { tenant: Tenant }): JSX.Element {
+  const regions = useLoad<RegionList>(tenant.is_home_here ? null : '/v1/regions', { tenant: null });
+  const home = regions.data?.regions.find((one) => one.name === tenant.home_region);
+  if (tenant.is_home_here) return <span>at home here, in the region {tenant.home_region}</span>;
+  const there = home?.urls[0];
+  return (
+    <>
+      <Badge tone="info">Home: {tenant.home_region}</Badge>
+      <span class="break">
+        Its jobs run in that region, and this page tells of this one alone.{' '}
+        {there && <a href={`${there}/ui/tenants/${encodeURIComponent(tenant.name)}`}>Look at it there</a>}
+      </span>
+    </>
   );
 }
 
@@ -82,13 +94,15 @@ function Shown({ tenant, onChanged }: { tenant: Tenant; onChanged: () => void })
   const as = `tenant=${encodeURIComponent(tenant.name)}`;
   return (
     <>
-      <Row>
-        <ButtonLink href={`/ui/jobs?${as}`}>Jobs</ButtonLink>
-        <ButtonLink href={`/ui/failures?${as}`}>Failures</ButtonLink>
-        <ButtonLink href={`/ui/schedules?${as}`}>Schedules</ButtonLink>
-        <ButtonLink href={`/ui/usage?${as}`}>Usage</ButtonLink>
-        <ButtonLink href={`/ui/keys?${as}`}>Keys</ButtonLink>
-      </Row>
+      {tenant.is_home_here && (
+        <Row>
+          <ButtonLink href={`/ui/jobs?${as}`}>Jobs</ButtonLink>
+          <ButtonLink href={`/ui/failures?${as}`}>Failures</ButtonLink>
+          <ButtonLink href={`/ui/schedules?${as}`}>Schedules</ButtonLink>
+          <ButtonLink href={`/ui/usage?${as}`}>Usage</ButtonLink>
+          <ButtonLink href={`/ui/keys?${as}`}>Keys</ButtonLink>
+        </Row>
+      )}
       <Shares tenant={tenant} />
       <Grid columns={2}>
         <Terms tenant={tenant} onChanged={onChanged} />
@@ -125,6 +139,8 @@ function Shares({ tenant }: { tenant: Tenant }): JSX.Element {
     <Card title="Share of the slots" about="What it receives, and what its weight entitles it to among those with work." flush>
       {tenant.state !== 'active' ? (
         <Empty title="None of its jobs starts" text={`It is ${tenant.state}.`} />
+      ) : !tenant.is_home_here ? (
+        <Empty title="None of its jobs starts here" text={`Its home is the region ${tenant.home_region}.`} />
       ) : (
         <Loads of={shares}>
           {({ items }) => (

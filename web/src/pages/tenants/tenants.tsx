@@ -171,6 +171,18 @@ const COLUMNS: Column<Tenant>[] = [
   { name: 'depth', title: 'May wait', numeric: true, minor: true, cell: (tenant) => compact(tenant.depth_limit) },
 ];
 
+/** Only where there are several regions. */
+const HOME: Column<Tenant> = {
+  name: 'home',
+  title: 'Home',
+  cell: (tenant) => (tenant.is_home_here ? tenant.home_region : <span class="muted">{tenant.home_region}</span>),
+};
+
+function columnsFor(rows: Tenant[]): Column<Tenant>[] {
+  const [tenant, state, ...rest] = COLUMNS;
+  return tenant && state && rows.some((one) => one.home_region) ? [tenant, state, HOME, ...rest] : COLUMNS;
+}
+
 const STATE_CHOICES = [
   { value: '', label: 'Not deleted' },
   { value: 'active', label: 'Active' },
@@ -212,7 +224,7 @@ function AllTenants(): JSX.Element {
           <Table
             label="Tenants"
             rows={found.rows}
-            columns={COLUMNS}
+            columns={columnsFor(found.rows)}
             rowKey={(tenant) => tenant.id}
             href={(tenant) => hrefOfTenant(tenant.name)}
             tone={(tenant) => (tenant.state === 'active' ? undefined : 'muted')}
