@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.services.platform_room import platform_on
+from tests.services.platform_room import QUICK, platform_on
 
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.processes.up_server import first_keys
@@ -50,3 +51,20 @@ async def test_keys_of_a_first_start_say_whose_they_are(tmp_path: Path, database
     assert sorted(map(tuple, rows)) == [
         (scope, f"fairway up: {scope}") for scope in ("operator", "tenant", "worker")
     ]
+
+
+async def test_a_region_that_is_not_the_directory_makes_no_tenant(
+    tmp_path: Path, database_url: str
+) -> None:
+    """It would have the number that the directory gives to its own next one."""
+    regions = "eu=http://127.0.0.1:1;us=http://127.0.0.1:2"
+    secret = "a secret of both regions"
+    far = replace(QUICK, region="us", regions=regions, region_secret=secret)
+    async with platform_on(database_url, far) as platform:
+        settings = Settings(data_dir=tmp_path)
+        keys, are_new = await first_keys(platform, settings)
+        assert are_new
+        assert keys.api_key == ""
+        async with platform.database.people() as connection:
+            assert await connection.fetchval("SELECT count(*) FROM tenants") == 0
+        assert await first_keys(platform, settings) == (keys, False), "nor keys at every start"

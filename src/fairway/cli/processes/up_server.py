@@ -106,7 +106,12 @@ class UpServer:
         keys, are_new = await first_keys(platform, self._settings)
         if self._scales:
             await platform.insight.autoscaling.begin(os.cpu_count() or 1)
-        _announce(self._settings, keys if are_new else None, await self._dashboard(platform, keys))
+        _announce(
+            self._settings,
+            keys if are_new else None,
+            await self._dashboard(platform, keys),
+            "" if platform.regions is None else platform.regions.homes.directory_region,
+        )
 
     async def _dashboard(self, platform: Platform, keys: LocalKeys) -> str:
         """Where it is, with a sign-in that is good for one browser and ten minutes."""
@@ -140,13 +145,23 @@ async def first_keys(platform: Platform, settings: Settings) -> tuple[LocalKeys,
 
 
 async def _are_known(platform: Platform, keys: LocalKeys) -> bool:
-    return await platform.directory.authenticate(keys.api_key) is not None
+    shown = keys.api_key or keys.operator_key
+    return await platform.directory.authenticate(shown) is not None
+
+
+def _makes_tenants(platform: Platform) -> bool:
+    """Of several regions the directory alone: a tenant that another made by itself may have the
+    name or the number that the directory gives to its next one, which it could not know then."""
+    regions = platform.regions
+    return regions is None or regions.homes.directory_region == regions.map.here
 
 
 async def _make_keys(platform: Platform, url: str) -> LocalKeys:
-    directory = platform.directory
-    await directory.add_tenant("default", TenantSettings(tier="pro"))
-    await directory.run_once(0)
+    directory, tenant = platform.directory, None
+    if _makes_tenants(platform):
+        await directory.add_tenant("default", TenantSettings(tier="pro"))
+        await directory.run_once(0)
+        tenant = directory.tenant_ids["default"]
 
     async def make(scope: str, tenant: TenantId | None = None) -> ApiKey:
         key = new_api_key(scope)
@@ -155,20 +170,26 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
 
     return LocalKeys(
         url=url,
-        api_key=(await make("tenant", directory.tenant_ids["default"])).text,
+        api_key="" if tenant is None else (await make("tenant", tenant)).text,
         worker_key=(await make("worker")).text,
         operator_key=(await make("operator")).text,
     )
 
 
-def _announce(settings: Settings, new_keys: LocalKeys | None, page: str) -> None:
+def _announce(settings: Settings, new_keys: LocalKeys | None, page: str, directory: str) -> None:
     """Keys are shown when they are made, and never again: what is printed is often kept."""
     url = settings.programs_url
     screen.print(f"\n  [bold green]Fairway is up[/] at [bold]{url}[/]  (API: {url}/docs)")
     data = settings.data_dir.resolve()
     screen.print(f"  dashboard     {page}")
+    if settings.region:
+        said = "the directory" if directory == settings.region else f"the directory is {directory}"
+        screen.print(
+            f"  region        {settings.region}  ({said}, where tenants and keys are made)"
+        )
     if new_keys is not None:
-        screen.print(f"  tenant key    {new_keys.api_key}")
+        if new_keys.api_key:
+            screen.print(f"  tenant key    {new_keys.api_key}")
         screen.print(f"  operator key  {new_keys.operator_key}")
     screen.print(f"  keys          {data / FILE_NAME}  (not shown again)")
     screen.print(f"  data          {data}")
