@@ -115,6 +115,8 @@ def test_a_key_of_a_file_goes_to_the_addresses_of_that_file_alone(
     write_keys(tmp_path / ".fairway" / "client.json", kept)
     asked = remote.Options(url="http://127.0.0.1:2,http://example.com").tenant()
     assert (asked.urls, asked.key) == ("http://127.0.0.1:2", "fw_tenant_kept")
+    with pytest.raises(InvalidRequest, match=r"There is one for http://127.0.0.1:1,"):
+        remote.Options(url="http://127.0.0.1:3").tenant()
     kept.url = "http://127.0.0.1:1,http://example.com"  # a folder of somebody else's
     write_keys(tmp_path / ".fairway" / "client.json", kept)
     assert remote.Options(key="fw_tenant_mine").tenant().urls == DEFAULT_URL

@@ -80,9 +80,12 @@ class Options(Output):
     def _remote(self, role: Role) -> Remote:
         found = self._found(role)
         if not found.key:
+            others = " and ".join(one.url for one in self._known(role, None) if one.key)
+            where = f" for {found.url}" if others else ""
+            known = f" There is one for {others}, shown to that address alone." if others else ""
             raise InvalidRequest(
-                f"No {role}'s key: set {VARIABLES[role]} or --key, or run this where `fairway up`"
-                " was started."
+                f"No {role}'s key{where}: set {VARIABLES[role]} or --key, or run this where"
+                f" `fairway up` was started.{known}"
             )
         return Remote(_checked(found.url), found.key)
 

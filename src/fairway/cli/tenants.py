@@ -27,6 +27,7 @@ TENANTS = (
     Column("cap", "cap", "spare"),
     Column("reserved", "reserved", "spare"),
 )
+HOME = Column("home", "home_region")  # only where there are several regions
 TIERS = (
     Column("name", "name"),
     Column("weight", "weight"),
@@ -67,7 +68,12 @@ def list_(
     found = options.operator().pages("/v1/tenants", "tenants", limit, **asked)
     is_narrow = any(value is not None for value in asked.values())
     none = "No such tenants." if is_narrow else "No tenants: `fairway tenants add` makes one."
-    options.rows({"tenants": found}, found, TENANTS, none)
+    columns = (*TENANTS[:2], HOME, *TENANTS[2:]) if _have_homes(found) else TENANTS
+    options.rows({"tenants": found}, found, columns, none)
+
+
+def _have_homes(found: list[dict[str, Any]]) -> bool:
+    return any(one.get("home_region") for one in found)
 
 
 @app.command
