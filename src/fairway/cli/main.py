@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 try:
-    from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
+    from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 except ModuleNotFoundError as missing:
     if missing.name != "cyclopts":
         raise
@@ -40,6 +40,7 @@ app = App(
     version=_version,
     error_formatter=_not_understood,
     help_format="plaintext",  # markdown would cost a parser at every start
+    default_parameter=Parameter(negative_iterable=()),  # nobody needs an --empty-pool
     help="Accept now, process later, at each tenant's fair share of worker time.",
 )
 
