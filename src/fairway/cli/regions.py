@@ -56,7 +56,8 @@ def _known_here(found: Record) -> list[str]:
     jobs = counted(held, "job is", "jobs are") if held else "No job is"
     told = [f"{jobs} held in {here} for tenants of other regions."]
     if doubt:
-        told[0] = f"{told[0][:-1]}, {doubt} in doubt: whoever was asked must say who has them."
+        are = "of them is" if doubt == 1 else "of them are"
+        told.append(f"{doubt} {are} in doubt: only the region that was asked knows if it has them.")
     if found["conflicts"]:
         tenants = counted(found["conflicts"], "tenant", "tenants")
         told.append(
