@@ -17,6 +17,8 @@ except ModuleNotFoundError as missing:
         "fairway: This is the SDK alone; the commands need pip install 'fairway[server]'."
     ) from None
 
+from fairway.cli.terminal.help_text import HelpText
+
 
 def _version() -> str:
     from importlib.metadata import version
@@ -39,6 +41,7 @@ app = App(
     name="fairway",
     version=_version,
     error_formatter=_not_understood,
+    help_formatter=HelpText(),
     help_format="plaintext",  # markdown would cost a parser at every start
     default_parameter=Parameter(negative_iterable=()),  # nobody needs an --empty-pool
     help="Accept now, process later, at each tenant's fair share of worker time.",
