@@ -20,7 +20,7 @@ from fairway.services.regions import hand_over
 from fairway.services.regions.hand_over import HandOver
 from fairway.services.regions.held import HeldJobs
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway, RegionPeers
+from fairway.services.regions.peer_calls import JOBS_PATH, KNOWN_PATH, RegionAway, RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
@@ -35,6 +35,8 @@ class Shards:
 
 
 class Homes:
+    here = "us"
+
     def __init__(self, **homes: str) -> None:
         self.of = {TenantId(int(tenant[1:])): region for tenant, region in homes.items()}
 
@@ -188,3 +190,30 @@ async def test_a_call_is_there_if_any_of_its_jobs_is(database: Database) -> None
     await handing(database, Homes(t1="us"), peers).run_once(0)
     assert not await held(database, ONE)
     assert [region for region, _ in peers.heard] == ["eu"]
+
+
+async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
+    database: Database, connection: Connection
+) -> None:
+    """It was the home, and was refused by its own server that had heard of a failback."""
+    (job,) = await hold(database, ONE, offered_to="us")
+    sent: list[Any] = []
+
+    class Itself(Peers):
+        async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+            self.heard.append((region, path))
+            if path == KNOWN_PATH:
+                tenant, ids, asker = msgspec.msgpack.decode(body)
+                asks = {"asks_itself": asker == region}
+                found = await store.known_jobs(connection, FIRST_SHARD, tenant, ids, **asks)
+                return msgspec.msgpack.encode(sorted(found))
+            sent.append(msgspec.msgpack.decode(body))
+            return msgspec.msgpack.encode([[None], {}])
+
+    peers = Itself()
+    handed = handing(database, Homes(t1="eu"), peers)
+    await handed.run_once(0)
+    assert await held(database, ONE) == {job: None}
+    await handed.run_once(0)
+    assert peers.heard == [("us", KNOWN_PATH), ("eu", JOBS_PATH)]
+    assert (sent, await held(database, ONE)) == ([[[ONE]]], {})

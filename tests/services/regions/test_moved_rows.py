@@ -53,5 +53,6 @@ async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
     refused, taken = await taking.take(MovedLot(tenant.id, HeldKind.JOB, rows))
     assert isinstance(refused, FairwayError)
     assert (refused.code, taken) == ("UNKNOWN_POOL", None)
-    known = await taking.known(tenant.id, FIRST_SHARD, [row.row["id"] for row in rows[1:]])
-    assert known == {jobs[1]}
+    asked = tenant.id, FIRST_SHARD, [row.row["id"] for row in rows]
+    assert await taking.known(*asked, asks_itself=False) == {*jobs}
+    assert await taking.known(*asked, asks_itself=True) == {jobs[1]}

@@ -137,11 +137,12 @@ class RegionInlet:
     async def _tell_known(self, body: bytes) -> bytes:
         """By what is in this store; nothing that was sent before is taken any more, for this
         server has heard that its region is not the home."""
-        of, ids = msgspec.msgpack.decode(body, type=tuple[int, list[str]])
-        tenant = TenantId(of)
+        of, ids, asker = msgspec.msgpack.decode(body, type=tuple[int, list[str], str])
+        tenant, here = TenantId(of), self._regions.map.here
         is_sure = await self._regions.watch.make_sure()
         if not is_sure or self._regions.elsewhere(tenant) is None:
             raise Unavailable(code="NOT_HOME")
         shard = self._platform.tenant_shards.of(tenant)
-        found = await self._regions.moved_rows.known(tenant, shard, ids[:IDS_MAX])
+        known = self._regions.moved_rows.known
+        found = await known(tenant, shard, ids[:IDS_MAX], asks_itself=asker == here)
         return encode(sorted(found))

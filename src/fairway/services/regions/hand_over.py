@@ -185,7 +185,8 @@ class HandOver:
         if self._is_silent(region):
             return False
         try:
-            body = _encode([tenant, [one for ids in asked.values() for one in ids]])
+            every = [one for ids in asked.values() for one in ids]
+            body = _encode([tenant, every, self._homes.here])
             answer = await self._peers.call(region, KNOWN_PATH, body, CALL_SECONDS_MAX)
             known = set(msgspec.msgpack.decode(answer, type=list[str]))
         except (*BROKEN, msgspec.DecodeError):

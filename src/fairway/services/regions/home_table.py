@@ -40,6 +40,10 @@ class HomeTable:
         self.row: RegionRow | None = None  # before the store was first read
 
     @property
+    def here(self) -> str:
+        return self._map.here
+
+    @property
     def directory_region(self) -> str:
         return self._map.first if self.row is None else self.row.directory
 

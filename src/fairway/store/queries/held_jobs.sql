@@ -113,10 +113,12 @@ FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenan
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
--- Which of these are in this store, as jobs or held.
+-- Which of these are in this store, as jobs or held. A region that asks itself asks about what it holds: that it is held says
+-- nothing then.
 SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
 UNION
-SELECT id::text FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+SELECT id::text FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND NOT :asks_itself::bool
 
 -- name: insert_moved_jobs
 -- As they stood in the store that they come from; the same ids again are the same jobs.

@@ -141,9 +141,14 @@ async def forget_told(connection: Connection, shards: Sequence[ShardId], days: i
 
 
 async def known_jobs(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    ids: Sequence[str],
+    *,
+    asks_itself: bool,
 ) -> set[str]:
-    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    asked = {"shard": shard, "tenant": tenant, "ids": ids, "asks_itself": asks_itself}
     return set(await fetch_values(connection, _SQL["known_jobs"], **asked))
 
 
