@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+import time
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
 from fairway.cli.terminal.output import Column, Record, Yes, agreed
 
 app = App(name="region", help="Several regions: homes, failover and failback (operator).")
+
+
+ASK_AGAIN_SECONDS = 1.0
+
+Force = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Do not wait until the region has handed over what it had: of two jobs with one"
+        " Idempotency-Key that both regions accepted, both may run.",
+    ),
+]
 
 
 def _state(one: Record) -> str:
@@ -59,7 +72,7 @@ def list_(*, options: Options = PLAIN) -> None:
 
 
 @app.command(name="set-home")
-def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
+def set_home(tenant: str, region: str, *, force: Force = False, options: Options = PLAIN) -> None:
     """Move a tenant to another region, with what waits. Both must be there.
 
     Parameters
@@ -70,7 +83,7 @@ def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
         Where it is to be at home.
     """
     where = "/".join(("/v1/tenants", quote(tenant, safe=""), "home"))
-    done = options.operator().call("PUT", where, {"region": region})
+    done = options.operator().call("PUT", where, {"region": region, "force": force})
     options.record(done, lambda: f"{tenant} is at home in {done['region']} (term {done['term']}).")
 
 
@@ -98,8 +111,12 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
 
 
 @app.command
-def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
+def failback(
+    region: str, *, force: Force = False, yes: Yes = False, options: Options = PLAIN
+) -> None:
     """Move tenants back to a region that they were taken from by a failover.
+
+    Each goes when the region has handed over what it had of it; this waits until all are back.
 
     Parameters
     ----------
@@ -107,8 +124,25 @@ def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None
         The region, which must be there again.
     """
     agreed(f"The tenants that a failover took from {region} will be at home there again.", yes=yes)
-    done = options.operator().call("POST", f"/v1/regions/{quote(region, safe='')}/failback", {})
+    remote, where = options.operator(), f"/v1/regions/{quote(region, safe='')}/failback"
+    moved, told = 0, ""
+    while (done := remote.call("POST", where, {"force": force}))["tenants_waiting"]:
+        moved += done["tenants"]
+        if not told:
+            sys.stderr.write("Ctrl-C ends this wait alone; --force does not wait.\n")
+        if told != (told := _still(done)):
+            sys.stderr.write(told)
+        time.sleep(ASK_AGAIN_SECONDS)
+    done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _still(done: dict[str, Any]) -> str:
+    tenants = "1 tenant" if done["tenants_waiting"] == 1 else f"{done['tenants_waiting']} tenants"
+    return (
+        f"{done['target']} has still to hand over what it has of {tenants}"
+        f" (jobs held so far: {done['jobs_waiting']}).\n"
+    )
 
 
 def _is_there(one: Record) -> bool:
@@ -116,7 +150,8 @@ def _is_there(one: Record) -> bool:
 
 
 def _said(done: dict[str, Any]) -> str:
+    were = "1 tenant was" if done["tenants"] == 1 else f"{done['tenants']} tenants were"
     return (
-        f"{done['tenants']} tenants were moved to {done['target']}; the directory is"
+        f"{were} moved to {done['target']}; the directory is"
         f" {done['directory']} (term {done['directory_term']})."
     )

@@ -1014,7 +1014,9 @@ CREATE TABLE tenant_homes (
     term           bigint      NOT NULL,                  -- grows with every move
     directory_term bigint      NOT NULL,                  -- under which it was said; counts before the term
     came_from      text,                                  -- whom a failover took it from; NULL: it was not one
-    changed_at     timestamptz NOT NULL DEFAULT now()     -- in this store
+    changed_at     timestamptz NOT NULL DEFAULT now(),    -- in this store
+    handed_over_term           bigint,                    -- under these terms all that waited in this store was handed
+    handed_over_directory_term bigint                     -- over: before that it does not come back here
 );
 CREATE INDEX tenant_homes_changed ON tenant_homes (changed_at);
 
