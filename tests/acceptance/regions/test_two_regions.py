@@ -164,6 +164,7 @@ async def test_failover_under_load_and_the_old_home_returns(
         assert (moved["tenants"], moved["directory"]) == (1, "us"), moved
         await load.has_accepted(150, within_seconds=90)
         first = await _first_end(other, over_at)
+        assert await regions.held(other, but_in_doubt="eu") == 0, "kept behind what is in doubt"
         back_at = time.time()
         await _back(home, way)
         await load.has_accepted(200, within_seconds=60)

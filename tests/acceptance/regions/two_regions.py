@@ -107,10 +107,12 @@ class TwoRegions:
         assert reply.status_code == 200, reply.text
         return reply.json()
 
-    async def held(self, region: Region) -> int:
+    async def held(self, region: Region, *, but_in_doubt: str = "") -> int:
+        """Jobs that wait there; `but_in_doubt`: not those that were sent to this region."""
         async with connected(region.dsn) as connection:
-            held = "SELECT coalesce(sum(job_count), 0) FROM held_jobs WHERE told IS NULL"
-            return int(await connection.fetchval(held))
+            held = """SELECT coalesce(sum(job_count), 0) FROM held_jobs
+                      WHERE told IS NULL AND coalesce(offered_to, '') <> $1"""
+            return int(await connection.fetchval(held, but_in_doubt or "none"))
 
     async def drained(self, within_seconds: float = 60.0) -> None:
         """Nothing is held anywhere, and every job is final where it is.

@@ -76,8 +76,10 @@ async def hold(database: Database, tenant: TenantId, jobs: int = 1, **more: Any)
 async def held(database: Database, tenant: TenantId) -> dict[str, str | None]:
     """What waits, and whom it was offered to."""
     async with database.background() as connection:
-        rows = await store.held_of(connection, FIRST_SHARD, tenant, 100)
-    return {row.id: row.offered_to for row in rows}
+        rows = await connection.fetch(
+            "SELECT id::text, offered_to FROM held_jobs WHERE tenant = $1", tenant
+        )
+    return {row["id"]: row["offered_to"] for row in rows}
 
 
 def handing(database: Database, homes: Homes, peers: Any) -> HandOver:
@@ -217,3 +219,28 @@ async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
     await handed.run_once(0)
     assert peers.heard == [("us", KNOWN_PATH), ("eu", JOBS_PATH)]
     assert (sent, await held(database, ONE)) == ([[[ONE]]], {})
+
+
+async def test_what_cannot_be_handed_over_keeps_nothing_behind_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In doubt for as long as a region is lost, or refused for a pool that the home lacks."""
+    monkeypatch.setattr(hand_over, "ROWS_AT_ONCE", 2)
+    in_doubt = [(await hold(database, ONE, offered_to="asia"))[0] for _ in range(3)]
+    refused = [(await hold(database, ONE))[0] for _ in range(3)]
+    last = await hold(database, ONE)
+    said = [{"code": "UNKNOWN_POOL"}] * 3
+
+    def answer(region: str, path: str, calls: Any) -> bytes:
+        return msgspec.msgpack.encode([[said.pop() if said else None for _ in calls], {}])
+
+    peers = Peers(answer)
+    peers.away.add("asia")
+    handed = handing(database, Homes(t1="us"), peers)
+    await handed.run_once(0)
+    await handed.run_once(0)
+    assert (await held(database, ONE)).keys() == {*in_doubt, *refused}, last
+    for _ in range(3):
+        await handed.run_once(0)
+    assert (await held(database, ONE)).keys() == {*in_doubt}
+    assert {path for _, path in peers.heard} == {JOBS_PATH}

@@ -23,7 +23,7 @@ async def leave(platform: Platform, tenant: Tenant, *jobs: JobId) -> list[MovedR
     async with platform.database.background() as connection:
         gone = await store.hold_jobs(connection, FIRST_SHARD, term, tenant.id, jobs)
         assert gone == set(jobs)
-        rows = await store.held_of(connection, FIRST_SHARD, tenant.id, 10)
+        rows = await store.held_of(connection, FIRST_SHARD, tenant.id, "us", 10)
     assert [row.id for row in rows] == sorted(jobs), "nothing is lost"
     return [msgspec.json.decode(row.body, type=MovedRow) for row in rows]
 

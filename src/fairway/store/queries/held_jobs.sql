@@ -73,9 +73,15 @@ SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told 
 SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
--- The oldest that wait; those that no region has been sent yet, or those that this one has.
+-- The oldest that wait and may be sent to this region: no other was sent them.
 SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND told IS NULL
+WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL AND coalesce(offered_to, :region) = :region
+ORDER BY id LIMIT :limit
+
+-- name: doubtful_of
+-- The oldest that were sent to another region, which may have them; of those that can be asked.
+SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND told IS NULL AND offered_to <> ALL(:but::text[])
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
