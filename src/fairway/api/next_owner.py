@@ -40,7 +40,7 @@ class NextOwner:
         self._platform = platform
         self._is_elsewhere = is_elsewhere
         wanted_seconds = platform.settings.term_seconds + TAKE_OVER_SECONDS
-        self._looks_max = round(min(wanted_seconds, WAIT_SECONDS_MAX) / LOOK_SECONDS)
+        self._wait_us = round(min(wanted_seconds, WAIT_SECONDS_MAX) * 1e6)
         self._waiting: Counter[TenantId | None] = Counter()  # None: staff's
 
     async def after(self, gone: OwnerGone, shard: ShardId, tenant: TenantId | None) -> None:
@@ -49,7 +49,9 @@ class NextOwner:
             raise gone
         self._waiting[tenant] += 1
         try:
-            for _ in range(self._looks_max):
+            clock = self._platform.clock
+            ends_us = clock.now_us() + self._wait_us
+            while clock.now_us() < ends_us:
                 await pause(LOOK_SECONDS)
                 if self._is_settled(shard, gone.url):
                     return
