@@ -77,6 +77,8 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_created ON api_keys (created_at);
 CREATE INDEX api_keys_tenant ON api_keys (tenant);
 CREATE INDEX api_keys_changed ON api_keys (changed_at);
+CREATE INDEX api_keys_revoked ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;  -- servers ask which ended
+CREATE INDEX api_keys_expires ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 -- What browsers show in place of a key: sessions of the dashboard, and links that open one, once.
 CREATE TABLE sign_ins (
