@@ -70,6 +70,16 @@ class Split:
         assert {self._owners[shard_of(job)] for job in ids} == {owner}
         return ids
 
+    async def replace_of_second(self) -> str:
+        """As `post`, one job that would take the place of another."""
+        unique = {"key": "only", "on_conflict": "replace"}
+        job = {"type": "nap", "pool": "short", "unique": unique}
+        headers = {"authorization": f"Bearer {self.keys[1]}"}
+        async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:
+            reply = await http.post(f"{self.servers[0].url}/v1/jobs", json=job, headers=headers)
+        assert reply.status_code == 202, reply.text
+        return str(reply.json()["id"])
+
     async def done(self) -> list[int]:
         """How many jobs have succeeded, owner by owner."""
         rows = await self.house.book.rows()
@@ -128,7 +138,8 @@ async def test_one_worker_serves_both_owners_alike_and_goes_on_when_one_is_kille
     accepted += [*await split.post(0, 60, seconds=0.2), *await split.post(1, 60, seconds=0.2)]
     await split.until_done(1120)
     await split.servers.pop().kill()
-    await split.until_done(1220)
+    accepted.append(await split.replace_of_second())  # only an owner can: it waits for the next
+    await split.until_done(1221)
     assert worker.alive
     await house.check(accepted)
     worker.send(signal.SIGTERM)

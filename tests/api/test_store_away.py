@@ -166,6 +166,18 @@ async def test_a_table_that_somebody_locked(
     await until_accepted(caller, json={"type": "work"})
 
 
+async def test_a_job_that_is_on_disk_is_no_refusal_because_it_cannot_be_waited_for(
+    postgres_server: Server, caller: httpx2.AsyncClient
+) -> None:
+    """Its caller would send it again, as another."""
+    sent = {"type": "work", "pool": "long"}
+    async with beside(postgres_server) as connection, connection.transaction():
+        await connection.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")  # it is read
+        reply = await caller.post("/v1/jobs", json=sent, headers={"prefer": "wait=20"})
+    assert reply.status_code == 202, reply.text
+    assert (await caller.get(reply.headers["location"])).json()["state"] == "queued"
+
+
 @pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "SHARE"])
 async def test_a_server_whose_jobs_are_locked_is_not_ready(
     postgres_server: Server, caller: httpx2.AsyncClient, mode: str

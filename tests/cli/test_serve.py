@@ -10,8 +10,10 @@ from pathlib import Path
 
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway
+from tests.postgres import connected
 
 from fairway.cli.processes import serve
+from fairway.store.registry.tenants import found_cluster
 
 
 def test_a_server_whose_database_is_away_says_where(tmp_path: Path) -> None:
@@ -37,18 +39,32 @@ def test_a_server_needs_a_database(tmp_path: Path) -> None:
 def test_a_server_that_nobody_can_operate_says_what_to_do(
     tmp_path: Path, database_url: str
 ) -> None:
+    """And that a setting of it does nothing, since the database was founded with another."""
+    asyncio.run(_founded(database_url, shards=2))
     program = Path(sys.executable).parent / "fairway"
     given = {"PATH": "/usr/bin:/bin", "FAIRWAY_DATABASE_URL": database_url}
+    given["FAIRWAY_SHARD_COUNT"] = "8"
     words = [str(program), "server", "--port", str(free_port())]
     server = subprocess.Popen(words, cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     try:
-        said = next(line for line in server.stderr if "no operator's key" in line)
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if "no operator's key" in line:
+                break
     finally:
         server.terminate()
         server.communicate(timeout=60)
-    assert "`fairway init` makes the first" in said
+    assert "`fairway init` makes the first" in said[-1]
+    assert "this database has 2 shards" in said[-2]
+    assert "`fairway shards split --to 8`" in said[-2]
     assert server.returncode == 0
+
+
+async def _founded(database_url: str, shards: int) -> None:
+    async with connected(database_url) as connection:
+        await found_cluster(connection, shards, "secret")
 
 
 async def test_a_server_that_is_told_to_stop_waits_for_nobody_to_know_of_it() -> None:

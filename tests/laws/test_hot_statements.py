@@ -150,7 +150,7 @@ FOR_ALL = {
     "all_homes": "where tenants are at home",
     "count_homes": "how many are at home where; operators are told",
     "fail_over": "an operator moves all tenants of a region",
-    "fail_back": "an operator moves them back",
+    "taken_from": "an operator moves them back; which are meant",
     "restate_homes": "all homes become the new directory's word",
     "tenants_ahead": "the highest number of a tenant",
     "changed_tenants_page": "the directory, page by page, for servers of other regions",

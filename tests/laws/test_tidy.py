@@ -24,7 +24,6 @@ LONGER = {
     "runtime/settings.py": 430,  # what each setting means stands below it
     "services/dispatch/dispatcher.py": 585,
     "services/platform.py": 570,  # one port a line: the list of what is wired to what
-    "services/registry/tenants_and_keys.py": 410,
     "services/sessions/sessions.py": 455,
     "services/submit/submission.py": 405,  # one commit, from its callers to their answers
     "services/workers/exchange.py": 405,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import asyncpg
 import pytest
+from tests.laws.plans import Plan
 
 from fairway.core.tenant import TenantSettings
 from fairway.store.connections.database import Connection, Database
@@ -26,6 +27,7 @@ from fairway.store.registry.tenants import (
     revoked_keys,
     store_now,
 )
+from fairway.store.sql import load
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -119,3 +121,27 @@ async def test_the_use_of_a_key_is_written_past_whoever_holds_it(
 
 async def _last_uses(connection: Connection) -> dict[str, datetime | None]:
     return {one.id: one.last_used_at for one in await list_keys(connection, "", 9, None, None)}
+
+
+async def test_which_keys_ended_is_asked_without_reading_all_keys(
+    connection: Connection, database: Database
+) -> None:
+    """Every server asks this every two seconds."""
+    await connection.execute(
+        "INSERT INTO api_keys (id, scope, secret_hash, created_at, expires_at, revoked_at)"
+        " SELECT 'k' || n, 'worker', ''::bytea, now() - interval '1 day',"
+        "        CASE WHEN n % 4 = 0 THEN now() + interval '90 days' END,"
+        "        CASE WHEN n % 10 = 0 THEN now() - interval '1 hour' END"
+        " FROM generate_series(1, 5000) AS n"
+    )
+    since, statements = await store_now(connection), load("tenants.sql")
+    for name in ("directory_news", "revoked_keys"):
+        async with database.background() as asking:
+            plan = await Plan.of(asking, statements[name], since=since)
+        shape = set(plan.shape("api_keys"))
+        assert "Seq Scan" not in shape
+        assert shape >= {
+            "Bitmap Index Scan api_keys_revoked",
+            "Bitmap Index Scan api_keys_expires",
+        }
+        assert plan.pages <= 16, "the keys have about fifty"

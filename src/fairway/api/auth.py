@@ -53,7 +53,7 @@ def _unauthenticated(message: str) -> Forbidden:
 
 async def holder_of(text: str, address: str, platform: Platform) -> Principal | None:
     """Of a key not checked before. Nobody hears that a key is wrong before all of them are here."""
-    are_all_here = platform.regions is None or platform.regions.knows_keys
+    are_all_here = platform.regions is None or platform.regions.knows_directory
     principal = await platform.directory.authenticate(text, address, is_complete=are_all_here)
     if principal is None and not are_all_here:
         raise Unavailable("This region does not know the directory's keys yet. Try again soon.")

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from fairway.api.auth import CALLER
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
 from fairway.api.http.headers import header
+from fairway.api.next_owner import NextOwner, OwnerGone
 from fairway.api.origin import ORIGIN, SECRET, passing_on
 from fairway.api.passing import Passing
 from fairway.api.peers import AskedWorkers, Peers, asked_jobs, cluster_lines, encode_runs
@@ -94,6 +95,7 @@ class Relay:
         self._peers = peers
         # Shared workers and servers have places of their own: tenants' calls may be held.
         self._slots, self._staff_slots = _slots(TENANT_CALLS_MAX), _slots(CALLS_MAX)
+        self._next_owner = NextOwner(platform, self.is_elsewhere)
         self._hints = platform.hints
         self._senders: dict[ShardId, asyncio.Task[None]] = {}  # by shard: one owner may hang
         self._hints_lost, self._say_lost_from_us = 0, 0
@@ -111,6 +113,22 @@ class Relay:
         dispatcher = self._platform.dispatcher
         return not (dispatcher.owns_any() if shard is None else dispatcher.owns(shard))
 
+    async def passed_on(self, scope: Scope, body: bytes, send: Send, *, shard: ShardId) -> bool:
+        """Whether another server, which owns the shard, has answered this request in our place.
+
+        If that one is gone, the next owner is waited for; it may be this server, which answers.
+        """
+        if not self.is_elsewhere(shard):
+            return False
+        try:
+            await self.pass_on(scope, body, send, shard=shard)
+        except OwnerGone as gone:
+            await self._next_owner.after(gone, shard, _tenant_of(scope))
+            if not self.is_elsewhere(shard):
+                return False
+            await self.pass_on(scope, body, send, shard=shard)
+        return True
+
     async def pass_on(
         self,
         scope: Scope,
@@ -124,8 +142,10 @@ class Relay:
         if shard is not None and shard >= self._platform.tenant_shards.count:
             raise NotFound("There is no such job.")  # no shard that it could lie in
         url = self._platform.ownership.owner_url(shard) if owner is None else owner
-        if url is None or header(scope, RELAYED) is not None or not self._is_owner(url, shard):
+        if header(scope, RELAYED) is not None:
             raise Unavailable(code="NOT_OWNER")
+        if url is None or not self._is_owner(url, shard):
+            raise OwnerGone(url)
         tenant = _tenant_of(scope)
         slots = self._staff_slots if tenant is None else self._slots
         async with slots.held(tenant):
@@ -147,6 +167,8 @@ class Relay:
                 if not self._is_owner(url, shard):
                     raise Unavailable(code="NOT_OWNER")
             return await call
+        except ConnectionRefusedError as error:
+            raise OwnerGone(url) from error
         except (OSError, TimeoutError) as error:
             raise Unavailable(code="NOT_OWNER") from error
         finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+import time
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options
 from fairway.cli.terminal.job_text import counted
@@ -16,6 +17,18 @@ from fairway.core.insight.spans import span
 app = App(name="region", help="Several regions: homes, failover and failback (operator).")
 
 LAG_TOLD_SECONDS = 5.0  # a copy of the directory that is younger is as it should be
+
+
+ASK_AGAIN_SECONDS = 1.0
+
+Force = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Do not wait until the region has handed over what it had: of two jobs with one"
+        " Idempotency-Key that both regions accepted, both may run.",
+    ),
+]
 
 
 def _state(one: Record) -> str:
@@ -69,7 +82,7 @@ def _known_here(found: Record) -> list[str]:
 
 
 @app.command(name="set-home")
-def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
+def set_home(tenant: str, region: str, *, force: Force = False, options: Options = PLAIN) -> None:
     """Move a tenant to another region, with what waits. That one must be there.
 
     What waits in a region that is away follows when it is back.
@@ -82,7 +95,7 @@ def set_home(tenant: str, region: str, *, options: Options = PLAIN) -> None:
         Where it is to be at home.
     """
     where = "/".join(("/v1/tenants", quote(tenant, safe=""), "home"))
-    done = options.operator().call("PUT", where, {"region": region})
+    done = options.operator().call("PUT", where, {"region": region, "force": force})
     options.record(done, lambda: f"{tenant} is at home in {done['region']} (term {done['term']}).")
 
 
@@ -114,8 +127,12 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
 
 
 @app.command
-def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None:
+def failback(
+    region: str, *, force: Force = False, yes: Yes = False, options: Options = PLAIN
+) -> None:
     """Move tenants back to a region that they were taken from by a failover.
+
+    Each goes when the region has handed over what it had of it; this waits until all are back.
 
     Parameters
     ----------
@@ -123,8 +140,25 @@ def failback(region: str, *, yes: Yes = False, options: Options = PLAIN) -> None
         The region, which must be there again.
     """
     agreed(f"The tenants that a failover took from {region} will be at home there again.", yes=yes)
-    done = options.operator().call("POST", f"/v1/regions/{quote(region, safe='')}/failback", {})
+    remote, where = options.operator(), f"/v1/regions/{quote(region, safe='')}/failback"
+    moved, told = 0, ""
+    while (done := remote.call("POST", where, {"force": force}))["tenants_waiting"]:
+        moved += done["tenants"]
+        if not told:
+            sys.stderr.write("Ctrl-C ends this wait alone; --force does not wait.\n")
+        if told != (told := _still(done)):
+            sys.stderr.write(told)
+        time.sleep(ASK_AGAIN_SECONDS)
+    done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _still(done: dict[str, Any]) -> str:
+    tenants = counted(done["tenants_waiting"], "tenant")
+    return (
+        f"{done['target']} has still to hand over what it has of {tenants}"
+        f" (jobs held so far: {done['jobs_waiting']}).\n"
+    )
 
 
 def _said(done: dict[str, Any]) -> str:

@@ -467,7 +467,7 @@ class Platform:
             self.instruments,
             self.settings,
             self.wakeups,
-            OutboundPorts(self.events.settings.turn_on, self.audit_log),
+            OutboundPorts(self.events.settings.turn_on, self.audit_log, self.directory.parts.of),
             self.tenant_shards,
         )
 

@@ -77,6 +77,8 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_created ON api_keys (created_at);
 CREATE INDEX api_keys_tenant ON api_keys (tenant);
 CREATE INDEX api_keys_changed ON api_keys (changed_at);
+CREATE INDEX api_keys_revoked ON api_keys (revoked_at) WHERE revoked_at IS NOT NULL;  -- servers ask which ended
+CREATE INDEX api_keys_expires ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 -- What browsers show in place of a key: sessions of the dashboard, and links that open one, once.
 CREATE TABLE sign_ins (
@@ -1014,7 +1016,9 @@ CREATE TABLE tenant_homes (
     term           bigint      NOT NULL,                  -- grows with every move
     directory_term bigint      NOT NULL,                  -- under which it was said; counts before the term
     came_from      text,                                  -- whom a failover took it from; NULL: it was not one
-    changed_at     timestamptz NOT NULL DEFAULT now()     -- in this store
+    changed_at     timestamptz NOT NULL DEFAULT now(),    -- in this store
+    handed_over_term           bigint,                    -- under these terms all that waited in this store was handed
+    handed_over_directory_term bigint                     -- over: before that it does not come back here
 );
 CREATE INDEX tenant_homes_changed ON tenant_homes (changed_at);
 

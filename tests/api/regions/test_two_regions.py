@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,6 +14,7 @@ import pytest
 from tests.api.events.socket_client import Rejected, socket_to
 from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
+from tests.cli.program import fairway
 from tests.postgres import Server, connected, fresh_database
 
 SECRET = "a secret of both regions"
@@ -228,6 +230,7 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
     async with two_regions(postgres_server) as regions:
         eu = regions.houses["eu"]
         name, key = eu.new_tenant()
+        stuck = await tenant_with_a_pool_of_its_own(regions)
         worker_key = eu.new_key({"scope": "worker"})
         async with regions.caller("eu", key) as near, regions.caller("us") as operator:
 
@@ -272,15 +275,10 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
                 assert not (await zombie.say(wait_ms=500)).get("leases")
             assert not (await worker.say(wait_ms=500)).get("leases")
             assert (await far.get("/v1/schedules/hourly")).json()["cron"] == "0 * * * *"
-            back = await operator.post("/v1/regions/eu/failback")
-            assert back.json()["tenants"] >= 1, back.text
+            await goes_back_when_all_is_handed_over(regions, operator, name, stuck)
 
-            async def is_back() -> bool:
-                home = await operator.get(f"/v1/tenants/{name}/home")
-                return bool(home.json()["region"] == "eu")
-
-            await until(is_back)
-            away = await operator.put(f"/v1/tenants/{name}/home", json={"region": "us"})
+            forced = {"region": "us", "force": True}  # `us` has yet to hand its schedule over
+            away = await operator.put(f"/v1/tenants/{name}/home", json=forced)
             assert away.status_code == 200, away.text
             audit = (await operator.get("/v1/audit", params={"limit": 20})).json()["entries"]
             acts = {"fail_over_region", "fail_back_region", "set_home"}
@@ -288,3 +286,41 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             seen = (await operator.get("/v1/regions")).json()
             assert (seen["directory"], seen["held_in_doubt"]) == ("us", 0)
             assert (await far.get(f"/v1/jobs/{new}")).json()["state"] == "succeeded"
+
+
+async def tenant_with_a_pool_of_its_own(regions: TwoRegions) -> str:
+    """What waits in it can be handed over to no other region."""
+    name, key = regions.houses["eu"].new_tenant()
+    async with regions.caller("eu") as operator, regions.caller("eu", key) as near:
+        await operator.put("/v1/pools/film", json={})
+        assert (await near.post("/v1/jobs", json={"type": "film", "pool": "film"})).is_success
+    return name
+
+
+async def goes_back_when_all_is_handed_over(
+    regions: TwoRegions, operator: httpx2.AsyncClient, name: str, stuck: str
+) -> None:
+    """A job of a pool that the other region lacks keeps its own tenant, until the pool is there."""
+
+    async def homes() -> list[str]:
+        asked = [await operator.get(f"/v1/tenants/{one}/home") for one in (name, stuck)]
+        return [one.json()["region"] for one in asked]
+
+    async def is_one_back() -> bool:
+        return await homes() == ["eu", "us"]
+
+    url, key = regions.houses["us"].url, regions.houses["us"].operator_key
+    known = {"FAIRWAY_URL": url, "FAIRWAY_OPERATOR_KEY": key}
+    words = ("region", "failback", "eu", "--yes")
+    command = asyncio.create_task(asyncio.to_thread(fairway, Path("/"), *words, **known))
+    await until(is_one_back)
+    one = await operator.put(f"/v1/tenants/{stuck}/home", json={"region": "eu"})
+    assert one.status_code == 409, one.text
+    assert f"to us what it has of {stuck}" in one.json()["detail"]
+    back = (await operator.post("/v1/regions/eu/failback")).json()
+    assert (back["tenants"], back["tenants_waiting"], back["jobs_waiting"]) == (0, 1, 1), back
+    await operator.put("/v1/pools/film", json={})
+    ended = await command
+    assert await homes() == ["eu", "eu"], ended
+    assert "eu has still to hand over what it has of 1 tenant" in ended.err
+    assert "2 tenants were moved to eu" in ended.out

@@ -55,6 +55,23 @@ def test_a_database_of_another_region_is_told(tmp_path: Path, database_url: str)
     assert (served.status, "This database is the region 'us'" in served.err) == (1, True)
 
 
+def test_another_number_of_shards_than_there_are_is_told(tmp_path: Path, database_url: str) -> None:
+    """Only to who asked for one: it counts when a database is founded, and then no more."""
+    founded = "INSERT INTO cluster (shard_count, secret) VALUES (4, 'x')"
+    asyncio.run(_run(database_url, [founded]))
+    try:
+        told = [
+            fairway(tmp_path, "check", FAIRWAY_DATABASE_URL=database_url, **asked)
+            for asked in ({}, {"FAIRWAY_SHARD_COUNT": "4"}, {"FAIRWAY_SHARD_COUNT": "32"})
+        ]
+    finally:
+        asyncio.run(_run(database_url, ["DELETE FROM cluster"]))
+    assert [ended.status for ended in told] == [0, 0, 0], "it is a warning"
+    assert ["SHARD_COUNT" in ended.out for ended in told] == [False, False, True]
+    assert "this database has 4 shards" in told[2].out
+    assert "`fairway shards split --to 32`" in told[2].out
+
+
 async def _alter(database_url: str, change: str) -> None:
     connection = await asyncpg.connect(database_url)
     name = await connection.fetchval("SELECT current_database()")

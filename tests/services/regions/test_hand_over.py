@@ -20,7 +20,7 @@ from fairway.services.regions import hand_over
 from fairway.services.regions.hand_over import HandOver
 from fairway.services.regions.held import HeldJobs
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway, RegionPeers
+from fairway.services.regions.peer_calls import JOBS_PATH, KNOWN_PATH, RegionAway, RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
@@ -35,6 +35,8 @@ class Shards:
 
 
 class Homes:
+    here = "us"
+
     def __init__(self, **homes: str) -> None:
         self.of = {TenantId(int(tenant[1:])): region for tenant, region in homes.items()}
 
@@ -74,8 +76,10 @@ async def hold(database: Database, tenant: TenantId, jobs: int = 1, **more: Any)
 async def held(database: Database, tenant: TenantId) -> dict[str, str | None]:
     """What waits, and whom it was offered to."""
     async with database.background() as connection:
-        rows = await store.held_of(connection, FIRST_SHARD, tenant, 100)
-    return {row.id: row.offered_to for row in rows}
+        rows = await connection.fetch(
+            "SELECT id::text, offered_to FROM held_jobs WHERE tenant = $1", tenant
+        )
+    return {row["id"]: row["offered_to"] for row in rows}
 
 
 def handing(database: Database, homes: Homes, peers: Any) -> HandOver:
@@ -188,3 +192,55 @@ async def test_a_call_is_there_if_any_of_its_jobs_is(database: Database) -> None
     await handing(database, Homes(t1="us"), peers).run_once(0)
     assert not await held(database, ONE)
     assert [region for region, _ in peers.heard] == ["eu"]
+
+
+async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
+    database: Database, connection: Connection
+) -> None:
+    """It was the home, and was refused by its own server that had heard of a failback."""
+    (job,) = await hold(database, ONE, offered_to="us")
+    sent: list[Any] = []
+
+    class Itself(Peers):
+        async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
+            self.heard.append((region, path))
+            if path == KNOWN_PATH:
+                tenant, ids, asker = msgspec.msgpack.decode(body)
+                asks = {"asks_itself": asker == region}
+                found = await store.known_jobs(connection, FIRST_SHARD, tenant, ids, **asks)
+                return msgspec.msgpack.encode(sorted(found))
+            sent.append(msgspec.msgpack.decode(body))
+            return msgspec.msgpack.encode([[None], {}])
+
+    peers = Itself()
+    handed = handing(database, Homes(t1="eu"), peers)
+    await handed.run_once(0)
+    assert await held(database, ONE) == {job: None}
+    await handed.run_once(0)
+    assert peers.heard == [("us", KNOWN_PATH), ("eu", JOBS_PATH)]
+    assert (sent, await held(database, ONE)) == ([[[ONE]]], {})
+
+
+async def test_what_cannot_be_handed_over_keeps_nothing_behind_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In doubt for as long as a region is lost, or refused for a pool that the home lacks."""
+    monkeypatch.setattr(hand_over, "ROWS_AT_ONCE", 2)
+    in_doubt = [(await hold(database, ONE, offered_to="asia"))[0] for _ in range(3)]
+    refused = [(await hold(database, ONE))[0] for _ in range(3)]
+    last = await hold(database, ONE)
+    said = [{"code": "UNKNOWN_POOL"}] * 3
+
+    def answer(region: str, path: str, calls: Any) -> bytes:
+        return msgspec.msgpack.encode([[said.pop() if said else None for _ in calls], {}])
+
+    peers = Peers(answer)
+    peers.away.add("asia")
+    handed = handing(database, Homes(t1="us"), peers)
+    await handed.run_once(0)
+    await handed.run_once(0)
+    assert (await held(database, ONE)).keys() == {*in_doubt, *refused}, last
+    for _ in range(3):
+        await handed.run_once(0)
+    assert (await held(database, ONE)).keys() == {*in_doubt}
+    assert {path for _, path in peers.heard} == {JOBS_PATH}

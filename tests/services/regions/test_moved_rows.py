@@ -23,7 +23,7 @@ async def leave(platform: Platform, tenant: Tenant, *jobs: JobId) -> list[MovedR
     async with platform.database.background() as connection:
         gone = await store.hold_jobs(connection, FIRST_SHARD, term, tenant.id, jobs)
         assert gone == set(jobs)
-        rows = await store.held_of(connection, FIRST_SHARD, tenant.id, 10)
+        rows = await store.held_of(connection, FIRST_SHARD, tenant.id, "us", 10)
     assert [row.id for row in rows] == sorted(jobs), "nothing is lost"
     return [msgspec.json.decode(row.body, type=MovedRow) for row in rows]
 
@@ -53,5 +53,6 @@ async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
     refused, taken = await taking.take(MovedLot(tenant.id, HeldKind.JOB, rows))
     assert isinstance(refused, FairwayError)
     assert (refused.code, taken) == ("UNKNOWN_POOL", None)
-    known = await taking.known(tenant.id, FIRST_SHARD, [row.row["id"] for row in rows[1:]])
-    assert known == {jobs[1]}
+    asked = tenant.id, FIRST_SHARD, [row.row["id"] for row in rows]
+    assert await taking.known(*asked, asks_itself=False) == {*jobs}
+    assert await taking.known(*asked, asks_itself=True) == {jobs[1]}

@@ -16,7 +16,7 @@ from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
 from fairway.services.registry import tenants_and_keys
-from fairway.services.registry.tenants_and_keys import GUESSES_MAX
+from fairway.services.registry.key_lookup import KEYS_ASKED_MAX
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.registry import tenants as store
 
@@ -137,9 +137,19 @@ async def test_guessed_keys_hold_one_connection_at_most(platform: Platform) -> N
     guesses = [platform.directory.authenticate(new_api_key("tenant").text) for _ in range(150)]
     async with asyncio.timeout(20):
         found = await asyncio.gather(*guesses, return_exceptions=True)
-    assert found.count(None) == GUESSES_MAX
+    assert found.count(None) == KEYS_ASKED_MAX
     assert sum(isinstance(answer, Unavailable) for answer in found) == 50
     assert await platform.directory.authenticate(new_api_key("tenant").text) is None
+
+
+async def test_a_fleet_that_starts_with_a_new_key_is_no_crowd_of_guessers(
+    platform: Platform, tenant: Tenant
+) -> None:
+    key = new_api_key("tenant")
+    await another_directory(platform.database).add_key(key, tenant.id)
+    calls = [platform.directory.authenticate(key.text) for _ in range(KEYS_ASKED_MAX + 50)]
+    found = await asyncio.gather(*calls)
+    assert {principal and principal.key_id for principal in found} == {key.id}
 
 
 async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:

@@ -11,6 +11,7 @@ from tests.postgres import Server, connected, fresh_database
 
 from fairway.core.errors import Unavailable
 from fairway.store.connections.database import Connection
+from fairway.store.connections.server_version import refuse_old_postgres
 from fairway.store.schema.migrate import LOCK_KEY, all_migrations, migrate, migrate_at, pending
 
 
@@ -49,6 +50,17 @@ async def catalogs(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
         name: [tuple(row) for row in await connection.fetch(query)]
         for name, query in CATALOGS.items()
     }
+
+
+@pytest.mark.parametrize("number", [90624, 130021, 150000, 159999])
+def test_a_postgresql_that_is_too_old_is_refused_by_name(number: int) -> None:
+    with pytest.raises(Unavailable, match=f"This is PostgreSQL {number // 10_000}; .* 16 or newer"):
+        refuse_old_postgres(number)
+
+
+@pytest.mark.parametrize("number", [160000, 170002, 180000, 200001])
+def test_a_newer_one_is_not(number: int) -> None:
+    refuse_old_postgres(number)
 
 
 async def test_the_sum_of_the_migrations_is_the_schema(postgres_server: Server) -> None:

@@ -66,8 +66,7 @@ class ExplainJob(HotEndpoint):
         tenant = tenant_in_force(caller, platform.directory)
         job = job_id(text)
         shard = platform.tenant_shards.of(tenant.id)
-        if self._relay.is_elsewhere(shard):
-            await self._relay.pass_on(scope, b"", send, shard=shard)
+        if await self._relay.passed_on(scope, b"", send, shard=shard):
             return
         found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())
         view = _view(found, platform.store_clock.now())

@@ -153,8 +153,7 @@ class CancelJob(HotEndpoint):
     ) -> None:
         tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         shard = self._platform.tenant_shards.of(tenant)
-        if self._relay.is_elsewhere(shard):
-            await self._relay.pass_on(scope, b"", send, shard=shard)
+        if await self._relay.passed_on(scope, b"", send, shard=shard):
             return
         if with_children(scope):
             sight = await self._platform.families.cancel(tenant, job)
@@ -200,8 +199,7 @@ class RescheduleJob(HotEndpoint):
             raise InvalidRequest("Give execute_at or delay_seconds.", field="/execute_at")
         wish = due_wish(wanted)
         shard = self._platform.tenant_shards.of(tenant)
-        if self._relay.is_elsewhere(shard):
-            await self._relay.pass_on(scope, body, send, shard=shard)
+        if await self._relay.passed_on(scope, body, send, shard=shard):
             return
         sight = await self._platform.control.reschedule(tenant, job, wish)
         view = await views.job_view(sight, self._platform.directory)

@@ -47,7 +47,7 @@ from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.api.tenant_parts.placing import part_for
 from fairway.core.backlog.lanes import lane_of
-from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, Unavailable
 from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
@@ -175,8 +175,7 @@ class SubmitJob:
         is_here = self._passing.home_elsewhere(tenant) is None
         if new.unique is not None and is_here and replaces_others([new]):
             shard = self._platform.tenant_shards.of(tenant.id)
-            if self._relay.is_elsewhere(shard):
-                await self._relay.pass_on(scope, body, send, shard=shard)
+            if await self._relay.passed_on(scope, body, send, shard=shard):
                 return None
         if key is not None:
             is_short = len(body) <= LIGHT_BYTES
@@ -266,12 +265,16 @@ class SubmitJob:
     async def _result(
         self, key_id: str, tenant: Tenant, verdict: Accepted, wait: int
     ) -> JobSight | None:
-        """The job when it has ended or the wait is over; None if its key was revoked meanwhile."""
+        """The job when it has ended or the wait is over; None if it cannot be told.
+
+        That is so if its key was revoked meanwhile, or the store gives no answer: a refusal would
+        make its caller send it again, as another.
+        """
         try:
             async with self._platform.revocation.held(key_id):
                 waits = self._platform.job_waits
                 return await waits.job_when(tenant.id, verdict.id, wait_seconds=wait)
-        except Forbidden:
+        except (Forbidden, Unavailable):
             return None  # the job is on disk all the same, and that is all there is to say
 
 

@@ -128,8 +128,9 @@ class SubmitBatch:
                 self._platform.admission.refuse_debtors(tenant)
             body, batch = await self._read(scope, receive, tenant)
             shard = self._platform.tenant_shards.of(tenant.id)
-            if self._relay.is_elsewhere(shard) and replaces_others(_good(batch.wanted)):
-                await self._relay.pass_on(scope, body, send, shard=shard)
+            is_elsewhere = self._relay.is_elsewhere(shard)
+            is_owners = is_elsewhere and replaces_others(_good(batch.wanted))
+            if is_owners and await self._relay.passed_on(scope, body, send, shard=shard):
                 return
             del body  # what it asks for may wait for long
             self._platform.revocation.check(key_id)  # the body may have been long on its way

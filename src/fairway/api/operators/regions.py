@@ -16,6 +16,7 @@ from fairway.services.platform import Platform
 from fairway.services.regions.failover import Moved
 from fairway.services.regions.regions import Regions, RegionStanding
 from fairway.wire.operators.regions import (
+    FailbackWish,
     FailoverWish,
     HomesMoved,
     HomeView,
@@ -52,6 +53,8 @@ _MOVED = {
     "tenants": 120,
     "directory": "us",
     "directory_term": 2,
+    "tenants_waiting": 0,
+    "jobs_waiting": 0,
 }
 _BACK = _MOVED | {"source": "us", "target": "eu"}
 
@@ -104,12 +107,14 @@ async def set_home(request: Request, platform: Platform, actor: Actor) -> Respon
 
     New jobs go there from now on. Those that wait, and the tenant's schedules, are handed over
     within seconds; what runs ends where it runs, and so do flows that were begun. The new home must
-    be there; what waits in a region that is away follows when it is back.
+    be there; what waits in a region that is away follows when it is back. A region that the tenant
+    has just left must have handed over what waited there: 409 before that, unless you force it.
     """
     regions = _regions(platform)
     wanted = await decoded(request, HomeWish)
     known = await tenant_named(platform, request.path_params["name"])
-    tenant = await regions.acts.set_home(known.name, wanted.region, actor)
+    acts = regions.acts
+    tenant = await acts.set_home(known.name, wanted.region, actor, force=wanted.force)
     region, term = regions.homes.home_of(tenant), regions.homes.term_of(tenant)
     return json_reply(HomeView(tenant=known.name, region=region, term=term))
 
@@ -147,23 +152,27 @@ async def fail_over_region(request: Request, platform: Platform, actor: Actor) -
     keys=("operator",),
     permission="admin",
     parameters=(_REGION_PATH,),
-    reply=Reply(
-        200, "Its tenants are back.", HomesMoved, _MOVED | {"source": "us", "target": "eu"}
-    ),
+    body=FailbackWish,
+    body_example={},
+    reply=Reply(200, "Its tenants are back.", HomesMoved, _BACK),
     problems=("NOT_FOUND", "CONFLICT", "DIRECTORY_UNREACHABLE"),
 )
 async def fail_back_region(request: Request, platform: Platform, actor: Actor) -> Response:
     """Move tenants back after a failover
 
     Those that a failover took from this region are at home there again, with what waits. It must be
-    there, and have heard of the failover. The directory stays where it is.
+    there, and have heard of the failover. The directory stays where it is. A tenant of which the
+    region has still to hand over something is not moved yet: ask again while `tenants_waiting` is
+    not 0.
     """
     regions, name = _regions(platform), request.path_params["name"]
+    wanted = await decoded(request, FailbackWish, if_empty=b"{}")
     where = regions.homes.directory_region
     if where != regions.map.here:
-        passed: Response = await request.app.state.gate.reply_of(request, where, b"")
+        body = msgspec.json.encode(wanted)
+        passed: Response = await request.app.state.gate.reply_of(request, where, body)
         return passed
-    return json_reply(_moved(await regions.acts.fail_back(name, actor)))
+    return json_reply(_moved(await regions.acts.fail_back(name, actor, force=wanted.force)))
 
 
 def _regions(platform: Platform) -> Regions:

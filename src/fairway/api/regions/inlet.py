@@ -29,6 +29,7 @@ from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.core.ids import TenantId
 from fairway.core.regions.held import HeldKind
+from fairway.core.regions.homes import Home
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.regions.moved_rows import MovedLot, MovedRow
@@ -37,6 +38,7 @@ from fairway.services.regions.peer_calls import (
     JOBS_PATH,
     KNOWN_PATH,
     REGION_SECRET,
+    REMAINING_PATH,
     ROWS_PATH,
     STATE_PATH,
 )
@@ -78,6 +80,8 @@ class RegionInlet:
             return await self._take_jobs(body)
         if path == ROWS_PATH:
             return await self._take_rows(body)
+        if path == REMAINING_PATH:
+            return await self._tell_remaining(body)
         assert path == KNOWN_PATH
         return await self._tell_known(body)
 
@@ -137,11 +141,17 @@ class RegionInlet:
     async def _tell_known(self, body: bytes) -> bytes:
         """By what is in this store; nothing that was sent before is taken any more, for this
         server has heard that its region is not the home."""
-        of, ids = msgspec.msgpack.decode(body, type=tuple[int, list[str]])
-        tenant = TenantId(of)
+        of, ids, asker = msgspec.msgpack.decode(body, type=tuple[int, list[str], str])
+        tenant, here = TenantId(of), self._regions.map.here
         is_sure = await self._regions.watch.make_sure()
         if not is_sure or self._regions.elsewhere(tenant) is None:
             raise Unavailable(code="NOT_HOME")
         shard = self._platform.tenant_shards.of(tenant)
-        found = await self._regions.moved_rows.known(tenant, shard, ids[:IDS_MAX])
+        known = self._regions.moved_rows.known
+        found = await known(tenant, shard, ids[:IDS_MAX], asks_itself=asker == here)
         return encode(sorted(found))
+
+    async def _tell_remaining(self, body: bytes) -> bytes:
+        """What of these tenants, at home elsewhere, is still to be handed over by this region."""
+        homes = msgspec.msgpack.decode(body, type=dict[TenantId, Home])
+        return encode(await self._regions.remaining.of(homes))

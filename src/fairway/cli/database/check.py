@@ -86,8 +86,10 @@ def _waited_for(look: Coroutine[Any, Any, list[Finding]]) -> list[Finding]:
 
 async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     from fairway.cli.processes.process_part import processes_wanted
+    from fairway.cli.processes.shards_asked_for import shards_asked_for
     from fairway.services.maintenance.cluster_check import inspect_cluster
     from fairway.services.maintenance.row_security_check import inspect_row_security
+    from fairway.services.maintenance.shard_count_check import inspect_shard_count
     from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
 
     owner_dsn = settings.owner_database_url or dsn
@@ -95,6 +97,7 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     if not any(finding.what.startswith(UNREACHABLE) for finding in found):
         found += await inspect_row_security(dsn, settings)
         found += await inspect_cluster(owner_dsn, row_security=settings.row_security)
+        found += await inspect_shard_count(owner_dsn, shards_asked_for(settings, os.environ))
     return found + await _inspect_storage(await read_tie(owner_dsn), settings)
 
 

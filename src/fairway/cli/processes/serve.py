@@ -18,11 +18,13 @@ from fairway.api.http.siblings import Siblings
 from fairway.api.peers import Peers
 from fairway.cli.processes.http import HttpServer
 from fairway.cli.processes.listening import Listeners, listen
+from fairway.cli.processes.shards_asked_for import shards_asked_for
 from fairway.cli.processes.signals import quit_now, stop_on_signals
 from fairway.cli.processes.supervisor import first_of
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.ownership.shard_count_wish import unheeded
 from fairway.runtime import instruments
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, tune_gc
@@ -152,12 +154,16 @@ async def _main(
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
         manager.ready(f"at {settings.url}")
-        await miss_operator(platform)
+        await tell_operators(platform)
 
     await serve(dsn, settings, listeners, stopping, ready, scheduler)
 
 
-async def miss_operator(platform: Platform) -> None:
-    """Say so, when nobody can look after this platform yet."""
+async def tell_operators(platform: Platform) -> None:
+    """Say so, when nobody can look after this platform yet, or its settings ask in vain."""
+    wanted = shards_asked_for(platform.settings, os.environ)
+    told = unheeded(wanted, platform.cluster.shard_count, platform.cluster.shards)
+    if told is not None:
+        log.warning(f"{told.what} {told.remedy}")
     if not await platform.directory.list_keys("", 1, "operator", None):
         log.warning("there is no operator's key yet; `fairway init` makes the first")

@@ -131,7 +131,7 @@ class MemberServer:
         self.was_ready = False
 
     async def run(self) -> None:
-        from fairway.cli.processes.serve import database_of, miss_operator, serve
+        from fairway.cli.processes.serve import database_of, serve, tell_operators
         from fairway.services.platform import Platform
 
         stopping = asyncio.Event()
@@ -143,6 +143,6 @@ class MemberServer:
             self.was_ready = True
             self._manager.ready(f"at {self._settings.url}")
             if listeners.group is not None and listeners.group.number == 1:
-                await miss_operator(platform)
+                await tell_operators(platform)
 
         await serve(database_of(self._settings), self._settings, listeners, stopping, ready)

@@ -3,26 +3,32 @@
 Each is one transaction in the directory's store with its line in the audit. A failover of the
 directory itself is done in the region that takes over: it becomes the directory, under a higher
 term. Nobody else decides that a region is lost: without a third one to ask, only people know.
+A tenant moves to a region only when that has handed over all it had of it, unless it is forced.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.ids import TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.regions.homes import DirectoryTerm
+from fairway.core.regions.homes import DirectoryTerm, Home
 from fairway.core.regions.region_map import RegionMap
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.peer_calls import RegionPeers
+from fairway.services.regions.peer_calls import BROKEN, REMAINING_PATH, RegionPeers
 from fairway.services.regions.watch import RegionWatch
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.regions import regions as store
+
+REMAINING_SECONDS_MAX = 10.0
 
 
 class Moved(NamedTuple):
@@ -31,6 +37,8 @@ class Moved(NamedTuple):
     tenants: int
     directory: str
     directory_term: DirectoryTerm
+    tenants_waiting: int = 0  # not moved: the target has not handed over all that it had of them
+    jobs_waiting: int = 0
 
 
 class RegionActs:
@@ -60,14 +68,23 @@ class RegionActs:
         directory = self._homes.directory_region
         return target if directory == source else directory
 
-    async def set_home(self, name: str, region: str, actor: Actor) -> TenantId:
+    async def set_home(
+        self, name: str, region: str, actor: Actor, *, force: bool = False
+    ) -> TenantId:
         """Its unfinished jobs follow it, except what runs and members of flows."""
         self._check_target(region)
         tenant = self._directory.tenant_ids.get(name)
         if tenant is None:
             raise NotFound(f"There is no tenant {name[:64]!r}.")
-        before = self._homes.home_of(tenant)
+        before, known = self._homes.home_of(tenant), self._homes.known(tenant)
         if before != region:
+            homes = {tenant: known} if known is not None and not force else {}
+            if await self._remaining(region, homes):
+                raise Conflict(
+                    f"The region {region} has still to hand over to {before} what it has of {name}."
+                    " Nothing was changed: try again in a moment, make the pools that"
+                    f" {before} lacks, or force it."
+                )
             async with (
                 told_if_away,
                 self._database.people() as connection,
@@ -102,16 +119,42 @@ class RegionActs:
         await self._watch.run_once(0)
         return Moved(source, target, moved, directory, term)
 
-    async def fail_back(self, region: str, actor: Actor) -> Moved:
-        """What a failover took from a region goes back to it; it must be there to take it."""
+    async def fail_back(self, region: str, actor: Actor, *, force: bool = False) -> Moved:
+        """What a failover took from a region goes back to it; it must be there to take it.
+
+        Each tenant when the region has handed over all that it had of it: the others wait, and are
+        moved when this is asked again.
+        """
         self._check_target(region)
+        async with told_if_away, self._database.people() as connection:
+            taken = await store.taken_from(connection, region)
+        waiting = {} if force else await self._remaining(region, taken)
+        ready = [one for one in taken if one not in waiting]
         async with told_if_away, self._database.people() as connection, connection.transaction():
             row = await store.read_region(connection)
-            moved = await store.fail_back(connection, region, row.directory_term)
-            act = Act("fail_back_region", region, after={"tenants": moved})
-            await self._audit_log.add(connection, actor, act)
+            moved = await store.fail_back(connection, region, ready, row.directory_term)
+            if moved or not waiting:
+                after = {"tenants": moved, "tenants_waiting": len(waiting), "force": force}
+                act = Act("fail_back_region", region, after=after)
+                await self._audit_log.add(connection, actor, act)
         await self._watch.run_once(0)
-        return Moved(self._map.here, region, moved, row.directory, row.directory_term)
+        known = row.directory, row.directory_term, len(waiting), sum(waiting.values())
+        return Moved(self._map.here, region, moved, *known)
+
+    async def _remaining(self, region: str, homes: Mapping[TenantId, Home]) -> dict[TenantId, int]:
+        """Those of which the region has still something to hand over."""
+        if not homes:
+            return {}
+        body = msgspec.msgpack.encode(homes)
+        try:
+            told = await self._peers.call(region, REMAINING_PATH, body, REMAINING_SECONDS_MAX)
+            return msgspec.msgpack.decode(told, type=dict[TenantId, int])
+        except (*BROKEN, msgspec.DecodeError):
+            raise Conflict(
+                f"The region {region} does not say what it has still to hand over: nobody moves to"
+                " it. Nothing was changed; try again when `fairway region ls` shows that it"
+                " answers."
+            ) from None
 
     def _check_named(self, region: str) -> None:
         if region not in self._map.regions:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.core.ids import ShardId, TenantId, ids_from
+from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId, ids_from
 from fairway.core.regions.hand_over import is_to_be_sent_again, said_of
 from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
@@ -60,6 +60,7 @@ class HandOver:
         self._peers = peers
         self._metrics = metrics
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._refused_up_to: dict[TenantId, str] = {}  # those behind have their turn, too
         self._refusals: dict[TenantId, Set[str]] = {}  # as last told
         self._silent: set[str] = set()  # regions that gave no answer in this round
 
@@ -98,17 +99,21 @@ class HandOver:
         return region in self._silent or self._peers.is_away(region)
 
     async def _hand_over(self, shard: ShardId, tenant: TenantId) -> bool:
-        """One call's worth; whether anything left."""
+        """One call's worth to the home, and one question about what another may have; whether
+        anything left. What is in doubt as long as a region is lost keeps nothing else here."""
         home = self._homes.home_of(tenant)
-        if self._is_silent(home):
-            return False
+        silent = [home, *self._silent, *self._peers.away]
         async with self._database.background() as connection:
-            rows = await store.held_of(connection, shard, tenant, ROWS_AT_ONCE)
-        doubtful = [row for row in rows if row.offered_to not in (None, home)]
-        if doubtful:
-            return await self._make_sure(shard, tenant, doubtful)
-        rows = _one_kind(rows)
-        if not rows:
+            doubtful = await store.doubtful_of(connection, shard, tenant, silent, ROWS_AT_ONCE)
+            after = self._refused_up_to.pop(tenant, LOWEST_JOB_ID)
+            rows = await store.held_of(connection, shard, tenant, home, ROWS_AT_ONCE, after)
+        is_surer = bool(doubtful) and await self._make_sure(shard, tenant, doubtful)
+        return await self._offer(shard, tenant, home, _one_kind(rows)) or is_surer
+
+    async def _offer(
+        self, shard: ShardId, tenant: TenantId, home: str, rows: list[HeldRow]
+    ) -> bool:
+        if not rows or self._is_silent(home):
             return False
         ids = [row.id for row in rows]
         async with self._database.background() as connection:
@@ -162,6 +167,8 @@ class HandOver:
                 await store.handed_over(connection, shard, tenant, [row.id for row in taken])
             for id_, told in others:
                 await store.tell(connection, shard, tenant, id_, json.dumps(told))
+        if refused:
+            self._refused_up_to[tenant] = rows[-1].id
         self._note_refusals(home, tenant, refused)
         if taken or others:
             count = sum(max(row.jobs, 1) for row in taken)
@@ -185,7 +192,8 @@ class HandOver:
         if self._is_silent(region):
             return False
         try:
-            body = _encode([tenant, [one for ids in asked.values() for one in ids]])
+            every = [one for ids in asked.values() for one in ids]
+            body = _encode([tenant, every, self._homes.here])
             answer = await self._peers.call(region, KNOWN_PATH, body, CALL_SECONDS_MAX)
             known = set(msgspec.msgpack.decode(answer, type=list[str]))
         except (*BROKEN, msgspec.DecodeError):

@@ -38,6 +38,11 @@ class HomeTable:
         self._since = datetime(2000, 1, 1, tzinfo=UTC)
         self._looked_at: set[TenantId] = set()
         self.row: RegionRow | None = None  # before the store was first read
+        self.changes = 0  # how often any of this was not as before
+
+    @property
+    def here(self) -> str:
+        return self._map.here
 
     @property
     def directory_region(self) -> str:
@@ -51,12 +56,18 @@ class HomeTable:
         home = self._homes.get(tenant)
         return HomeTerm(0) if home is None else home.term
 
+    def known(self, tenant: TenantId) -> Home | None:
+        """None: it never moved."""
+        return self._homes.get(tenant)
+
     def is_here(self, tenant: TenantId) -> bool:
         return self.home_of(tenant) == self._map.here
 
-    def away(self) -> list[TenantId]:
-        """Tenants that are at home elsewhere."""
-        return [one for one in self._directory.tenants if not self.is_here(one)]
+    def away(self) -> dict[TenantId, Home | None]:
+        """Tenants that are at home elsewhere; None: in the directory, for they never moved."""
+        return {
+            one: self._homes.get(one) for one in self._directory.tenants if not self.is_here(one)
+        }
 
     def emptied(self, tenant: TenantId) -> None:
         """All that can be handed over is gone: members of flows may go on here."""
@@ -86,6 +97,7 @@ class HomeTable:
         return row
 
     def _hold(self, tenants: Iterable[TenantId]) -> None:
+        self.changes += 1
         found: dict[TenantId, tuple[Hold, ...]] = {}
         for tenant in tenants:
             if self.is_here(tenant):

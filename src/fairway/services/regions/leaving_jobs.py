@@ -10,6 +10,7 @@ on disk.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
@@ -17,6 +18,7 @@ from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.homes import Home
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.watchers import Watchers
@@ -24,6 +26,7 @@ from fairway.services.regions.home_table import HomeTable
 from fairway.store import history
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
+from fairway.store.regions import regions
 
 log = logger("regions")
 
@@ -55,29 +58,50 @@ class Moving:
         self._homes = homes
         self._tenant_shards = tenant_shards
         self._due_us: dict[TenantId, int] = {}  # those that are away → when to look
+        self._away_at: dict[TenantId, Home | None] = {}
+        self._changes_known = 0  # of homes
         self._cursors: dict[TenantId, str] = {}
         self._running: set[TenantId] = set()  # something of theirs was seen to run, in this walk
 
     async def run_once(self, now_us: int) -> float:
         self._know(now_us)
         due = [one for one, at_us in self._due_us.items() if at_us <= now_us and self._is_ours(one)]
-        due = await self._with_rows(due[:TENANTS_LOOKED_AT], now_us)
-        for tenant in due[:TENANTS_PER_ROUND]:
-            if not await self._is_empty_after_a_page(tenant):
-                continue
+        looked_at = due[:TENANTS_LOOKED_AT]
+        with_rows = await self._with_rows(looked_at)
+        empty = {tenant for tenant in looked_at if tenant not in with_rows}
+        for tenant in [one for one in looked_at if one in with_rows][:TENANTS_PER_ROUND]:
+            if await self._is_empty_after_a_page(tenant):
+                empty.add(tenant)
+        await self._note_handed_over(empty)
+        for tenant in empty:
             if tenant in self._running:
                 self._running.discard(tenant)
                 self._due_us[tenant] = now_us + RUNS_US
             else:
                 self._homes.emptied(tenant)
                 self._due_us[tenant] = now_us + AGAIN_US
-        return BUSY_SECONDS if due else REST_SECONDS
+        return BUSY_SECONDS if with_rows or len(due) > len(looked_at) else REST_SECONDS
 
     def _know(self, now_us: int) -> None:
-        known, first_us = self._due_us, now_us + SETTLE_US
-        self._due_us = {one: known.get(one, first_us) for one in self._homes.away()}
-        self._cursors = {one: at for one, at in self._cursors.items() if one in self._due_us}
-        self._running &= self._due_us.keys()
+        """A tenant whose home changed is looked through anew, also if it was away before."""
+        if self._homes.changes == self._changes_known:
+            return
+        before, due_us, self._changes_known = self._away_at, self._due_us, self._homes.changes
+        self._away_at = self._homes.away()
+        same = {one for one, home in self._away_at.items() if before.get(one, home) == home}
+        first_us = now_us + SETTLE_US
+        self._due_us = {
+            one: due_us.get(one, first_us) if one in same else first_us for one in self._away_at
+        }
+        self._cursors = {one: at for one, at in self._cursors.items() if one in same}
+        self._running &= same
+
+    async def _note_handed_over(self, tenants: Iterable[TenantId]) -> None:
+        """Under the homes that were known when they were looked through from the beginning."""
+        homes = {one: home for one in tenants if (home := self._away_at[one]) is not None}
+        if homes:
+            async with self._database.background() as connection:
+                await regions.note_handed_over(connection, homes)
 
     def _is_ours(self, tenant: TenantId) -> bool:
         return self._dispatcher.is_open(self._shard(tenant))
@@ -85,7 +109,7 @@ class Moving:
     def _shard(self, tenant: TenantId) -> ShardId:
         return self._tenant_shards.of(tenant)
 
-    async def _with_rows(self, due: list[TenantId], now_us: int) -> list[TenantId]:
+    async def _with_rows(self, due: list[TenantId]) -> set[TenantId]:
         """Those that have anything here: most tenants of other regions never had."""
         found: set[TenantId] = set()
         by_shard = sorted((self._shard(tenant), tenant) for tenant in due)
@@ -93,11 +117,7 @@ class Moving:
             asked = [tenant for _, tenant in pairs]
             async with self._database.background() as connection:
                 found |= await store.tenants_with_rows(connection, shard, asked)
-        for tenant in due:
-            if tenant not in found:
-                self._homes.emptied(tenant)
-                self._due_us[tenant] = now_us + AGAIN_US
-        return [tenant for tenant in due if tenant in found]
+        return found
 
     async def _is_empty_after_a_page(self, tenant: TenantId) -> bool:
         shard, before = self._shard(tenant), self._cursors.get(tenant, HIGHEST_JOB_ID)

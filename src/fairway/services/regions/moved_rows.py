@@ -94,10 +94,12 @@ class MovedRows:
                 refused[one.pool] = error
         return refused
 
-    async def known(self, tenant: TenantId, shard: ShardId, ids: Sequence[str]) -> set[str]:
-        """Which of these are here, as jobs or held."""
+    async def known(
+        self, tenant: TenantId, shard: ShardId, ids: Sequence[str], *, asks_itself: bool
+    ) -> set[str]:
+        """Which of these are here, as jobs or held; for this region itself, as jobs."""
         async with self._database.background() as connection:
-            return await store.known_jobs(connection, shard, tenant, ids)
+            return await store.known_jobs(connection, shard, tenant, ids, asks_itself=asks_itself)
 
     async def _claim(self, connection: Connection, lot: MovedLot) -> dict[str, JobId]:
         """Jobs whose keys others have here → those others."""

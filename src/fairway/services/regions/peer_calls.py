@@ -19,7 +19,8 @@ DIRECTORY_PATH = "/internal/region/directory"
 JOBS_PATH = "/internal/region/jobs"
 ROWS_PATH = "/internal/region/rows"
 KNOWN_PATH = "/internal/region/known"
-PATHS = (STATE_PATH, DIRECTORY_PATH, JOBS_PATH, ROWS_PATH, KNOWN_PATH)
+REMAINING_PATH = "/internal/region/remaining"
+PATHS = (STATE_PATH, DIRECTORY_PATH, JOBS_PATH, ROWS_PATH, KNOWN_PATH, REMAINING_PATH)
 #: No answer came, or none that says anything.
 BROKEN = (OSError, TimeoutError)
 

@@ -26,6 +26,7 @@ from fairway.services.regions.leaving_jobs import Moving
 from fairway.services.regions.moved_rows import MovedRows
 from fairway.services.regions.peer_calls import RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.services.regions.remaining_jobs import RemainingJobs
 from fairway.services.regions.watch import RegionWatch
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
@@ -111,6 +112,7 @@ class Regions:
         self.moved_rows = MovedRows(
             database, ports.directory, dispatcher, ports.hints, ports.on_scheduled
         )
+        self.remaining = RemainingJobs(database, tenant_shards=tenant_shards)
         self._moving = Moving(
             database, dispatcher, ports.watchers, self.homes, tenant_shards=tenant_shards
         )
@@ -130,8 +132,8 @@ class Regions:
         self.peers.close()
 
     @property
-    def knows_keys(self) -> bool:
-        """Whether the directory's keys are here: before that, one that is unknown may be good."""
+    def knows_directory(self) -> bool:
+        """Whether what the directory has is here: before that, an unknown key may be good."""
         row = self.homes.row
         return row is not None and (row.directory == self.map.here or row.was_told)
 

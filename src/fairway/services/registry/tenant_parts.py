@@ -52,6 +52,11 @@ class TenantParts:
     def ids_of(self, tenant: Tenant) -> tuple[TenantId, ...]:
         return tenant.parts or (tenant.id,)
 
+    def of(self, part: TenantId) -> tuple[TenantId, ...]:
+        """All parts of the tenant that this is one of; none where it is a tenant in one shard."""
+        whole = self._whole.get(part)
+        return () if whole is None else whole.parts
+
     def with_job(self, tenant: Tenant, job: str) -> Tenant:
         """The part that a job is in, by the shard that its id names; what is in none is looked for
         in the first, and not found there."""

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from fairway.core.audit import PLATFORM, Act, Actor
-from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.keys import ApiKey, KeyFacts
 from fairway.core.pools import PoolTable
@@ -23,6 +22,7 @@ from fairway.runtime.loops import Step
 from fairway.services.backpressure.key_guesses import Guesses, too_many
 from fairway.services.registry.absent_keys import AbsentKeys
 from fairway.services.registry.audit_log import USUAL_LOG, AuditLog
+from fairway.services.registry.key_lookup import KeyLookup
 from fairway.services.registry.principal import KeyWish, Principal
 from fairway.services.registry.refusals import refuse_still, refuse_unknown_tier
 from fairway.services.registry.tenant_moves import refuse_target
@@ -41,7 +41,6 @@ NO_HASH = bytes(32)
 USES_A_ROUND_MAX = 2_000  # keys whose use is written down at once
 FEW_USES = 50  # so many are written with the next look; more of them cost, and can wait
 USES_REST_SECONDS = 60.0
-GUESSES_MAX = 100  # unknown keys that wait to be looked up
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 NOBODY = TenantId(-1)
 _PLAIN = TenantSettings()
@@ -87,8 +86,7 @@ class Directory:
         self._used: dict[str, None] = {}
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self._one_reads = asyncio.Lock()
-        self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
-        self._guesses = 0
+        self._key_lookup = KeyLookup(database)
 
     def steps(self) -> dict[str, Step]:
         return {"directory": self.run_once, "key uses": self.write_uses}
@@ -228,17 +226,17 @@ class Directory:
 
     async def is_valid(self, key_id: str) -> bool:
         """Whether a key that was shown a while ago still opens anything."""
-        return key_id in self._stored_keys or await self._read_key(key_id) is not None
+        return key_id in self._stored_keys or await self._key_lookup.read(key_id) is not None
 
     async def holder_of(self, key_id: str) -> Principal | None:
         """Who a key stands for that was shown a while ago; None: it opens nothing any more."""
-        stored = self._stored_keys.get(key_id) or await self._read_key(key_id)
+        stored = self._stored_keys.get(key_id) or await self._key_lookup.read(key_id)
         return None if stored is None else await self._holder(stored)
 
     async def _found(self, text: str, key: ApiKey, *, may_ask: bool) -> Principal | None:
         stored = self._stored_keys.get(key.id)
         if stored is None and may_ask and key.id not in self._absent_keys:
-            stored = await self._read_key(key.id)
+            stored = await self._key_lookup.read(key.id)
             if stored is None:  # should it ever be made, it is read ahead like any other
                 self._absent_keys.add(key.id)
         principal = await self._principal(key, stored)
@@ -248,17 +246,6 @@ class Directory:
             self._keys[text] = principal
             self._used[principal.key_id] = None
         return principal
-
-    async def _read_key(self, key_id: str) -> StoredKey | None:
-        """Keys are read ahead, so who comes here has a brand new one, or guesses."""
-        if self._guesses >= GUESSES_MAX:
-            raise Unavailable("Very many unknown keys are being looked up; try again shortly.")
-        self._guesses += 1
-        try:
-            async with told_if_away, self._one_looks_up, self._database.people() as connection:
-                return await store.read_key(connection, key_id)
-        finally:
-            self._guesses -= 1
 
     async def _principal(self, key: ApiKey, stored: StoredKey | None) -> Principal | None:
         # The same work for an id that nobody has: how long a refusal takes tells nothing.

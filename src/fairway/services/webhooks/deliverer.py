@@ -26,7 +26,7 @@ from fairway.core.webhooks.retries import (
     verdict_of,
 )
 from fairway.core.webhooks.turns import Turns
-from fairway.core.webhooks.webhook import DeliveryState, Webhook
+from fairway.core.webhooks.webhook import DeliveryState, Webhook, WebhookKey
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.bad_rows import each_apart, in_each_shard
 from fairway.services.busy_shards import busy_shards
@@ -34,6 +34,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.store_clock import StoreClock
 from fairway.services.webhooks.sender import AnsweredCall, Sender
+from fairway.services.webhooks.switching_off import SwitchingOff
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import reason_of
 from fairway.store.events.log import add_notices
@@ -69,6 +70,7 @@ class Deliverer:
         turns: Turns,
         store_clock: StoreClock,
         instruments: Instruments,
+        switching_off: SwitchingOff,
         *,
         on_free: Callable[[], None],
     ) -> None:
@@ -78,6 +80,7 @@ class Deliverer:
         self._turns = turns
         self._store_clock = store_clock
         self._metrics = instruments.metrics
+        self._switching_off = switching_off
         self._on_free = on_free  # there is room for another turn
         self._tasks: set[asyncio.Task[None]] = set()
         self._commits: ShardCommits[Done] = ShardCommits(
@@ -221,13 +224,26 @@ class Deliverer:
                 _end(done, error)
 
     async def _write(self, group: Sequence[Done]) -> None:
+        """What changes rows of other shards, too, has a transaction of its own: it must hold all of
+        those before any other."""
+        keys = [self._switching_off.keys_of(done.settled) for done in group]
+        if together := [done for done, parts in zip(group, keys, strict=True) if not parts]:
+            await self._write_held(together)
+        for done, parts in zip(group, keys, strict=True):
+            if parts:
+                await self._write_held([done], parts)
+
+    async def _write_held(self, group: Sequence[Done], parts: Sequence[WebhookKey] = ()) -> None:
         shard, term = group[0].shard, group[0].term
         async with self._database.background() as connection, connection.transaction():
             if await deliveries.hold_term(connection, shard, term) is not None:
+                in_parts = await self._switching_off.held(connection, parts)
                 held = await webhooks.lock_webhooks(
                     connection, shard, [one.settled for one in group]
                 )
                 group = [_still_true(done, held.get(done.settled.id)) for done in group]
+                if parts:
+                    group = [await self._decided(connection, done, in_parts) for done in group]
                 settled = [done.settled for done in group]
                 calls = [call for done in group for call in done.calls]
                 if calls:
@@ -236,11 +252,23 @@ class Deliverer:
                 disabled = [one for one in settled if one.disabled_because]
                 for one in disabled:
                     log.warning("webhook disabled", webhook=one.id, because=one.disabled_because)
-                notices = [_disabled(one) for one in disabled if one.tenant != STAFF]
+                name = parts[0].id if parts else None
+                notices = [_disabled(one, name) for one in disabled if one.tenant != STAFF]
                 if notices:
                     await add_notices(connection, notices)
         for done in group:
             _end(done, None)
+
+    async def _decided(
+        self, connection: Connection, done: Done, in_parts: Sequence[Webhook]
+    ) -> Done:
+        """Of a tenant in several shards: for all of them, unless its address changed meanwhile."""
+        if not done.settled.disabled_because:
+            return done
+        is_gone = any(call.status == GONE for call in done.calls)
+        decided = self._switching_off.decided
+        settled = await decided(connection, in_parts, done.settled, is_gone=is_gone)
+        return done._replace(settled=settled)
 
 
 def settled_by(
@@ -286,6 +314,7 @@ def _end(done: Done, error: Exception | None) -> None:
         done.written.set_exception(error)
 
 
-def _disabled(settled: SettledWebhook) -> NewEvent:
+def _disabled(settled: SettledWebhook, name: str | None) -> NewEvent:
+    """`name`: the id that people know it by, if that is another."""
     detail = f"Nothing is sent to it any more. {settled.disabled_because}"
-    return NewEvent(settled.tenant, "webhook.disabled", settled.id, detail)
+    return NewEvent(settled.tenant, "webhook.disabled", name or settled.id, detail)

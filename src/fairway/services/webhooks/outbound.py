@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from fairway.core.ids import TenantId
@@ -20,6 +20,7 @@ from fairway.services.webhooks.deliverer import Deliverer
 from fairway.services.webhooks.destinations import Destinations
 from fairway.services.webhooks.log_reader import LogReader
 from fairway.services.webhooks.sender import Sender
+from fairway.services.webhooks.switching_off import SwitchingOff
 from fairway.services.webhooks.webhooks import WantJobEvents, WebhookPorts, Webhooks
 from fairway.store.connections.database import Database
 
@@ -29,6 +30,7 @@ READING, SENDING = "webhook log", "webhook calls"  # names of the loops
 class OutboundPorts(NamedTuple):
     want_job_events: WantJobEvents
     audit_log: AuditLog
+    parts_of: Callable[[TenantId], Sequence[TenantId]]  # of a tenant in several shards
 
 
 class Outbound:
@@ -71,6 +73,7 @@ class Outbound:
             Turns(Limits()),
             store_clock,
             instruments,
+            SwitchingOff(tenant_shards, ports.parts_of),
             on_free=send,
         )
         self._reader = LogReader(database, dispatcher, instruments, on_news=read, on_written=send)

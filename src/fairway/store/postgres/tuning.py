@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairway.core.server_processes import connections_needed
+from fairway.store.connections.server_version import VERSION_MIN
 from fairway.store.postgres.setting_rules import GB, MB, RULES, Rule, shown
 
-VERSION_MIN = 16
 CLOCK_OFFSET_SECONDS_MAX = 1.0
 CONNECTIONS_USUAL = 100
 CONNECTIONS_RESERVED = 3  # for a superuser, as PostgreSQL has it by default

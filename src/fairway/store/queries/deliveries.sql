@@ -55,6 +55,10 @@ FROM unnest(:tenants::int[], :webhooks::uuid[], :numbers::bigint[], :states::sma
 WHERE d.shard = :shard AND d.tenant = call.tenant AND d.webhook = call.webhook AND d.number = call.number
   AND (d.attempts = call.tries OR call.state = 1)  -- else it was replayed meanwhile, and has all its tries
 
+-- name: delivered_since
+SELECT number FROM webhook_deliveries
+WHERE shard = :shard AND tenant = :tenant AND webhook = :webhook AND state = 1 AND last_at >= :since LIMIT 1
+
 -- name: list_deliveries
 -- The newest first. A state that is NULL does not narrow.
 SELECT webhook::text AS webhook, number, kind, state, attempts, next_at, created_at, last_at, last_status, last_error,

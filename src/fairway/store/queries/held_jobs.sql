@@ -73,9 +73,15 @@ SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told 
 SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
--- The oldest that wait; those that no region has been sent yet, or those that this one has.
+-- The oldest that wait and may be sent to this region: no other was sent them.
 SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND told IS NULL
+WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL AND coalesce(offered_to, :region) = :region
+ORDER BY id LIMIT :limit
+
+-- name: doubtful_of
+-- The oldest that were sent to another region, which may have them; of those that can be asked.
+SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND told IS NULL AND offered_to <> ALL(:but::text[])
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
@@ -113,10 +119,12 @@ FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenan
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
--- Which of these are in this store, as jobs or held.
+-- Which of these are in this store, as jobs or held. A region that asks itself asks about what it holds: that it is held says
+-- nothing then.
 SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
 UNION
-SELECT id::text FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+SELECT id::text FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND NOT :asks_itself::bool
 
 -- name: insert_moved_jobs
 -- As they stood in the store that they come from; the same ids again are the same jobs.

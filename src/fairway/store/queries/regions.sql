@@ -58,11 +58,30 @@ ON CONFLICT (tenant) DO UPDATE
     SET region = excluded.region, term = held.term + 1, directory_term = excluded.directory_term,
         came_from = excluded.came_from, changed_at = now()
 
+-- name: taken_from
+-- The tenants that a failover took from a region, and that did not go back yet.
+SELECT tenant, region, term, directory_term FROM tenant_homes WHERE came_from = :region AND region <> :region
+
+-- name: note_handed_over
+-- All that waited here of these tenants was handed over, or is held for that; under the homes that they have.
+UPDATE tenant_homes SET handed_over_term = asked.term, handed_over_directory_term = asked.directory_term
+FROM unnest(:tenants::int[], :terms::bigint[], :directory_terms::bigint[]) AS asked (tenant, term, directory_term)
+WHERE tenant_homes.tenant = asked.tenant
+  AND (tenant_homes.term, tenant_homes.directory_term) = (asked.term, asked.directory_term)
+  AND (handed_over_term, handed_over_directory_term) IS DISTINCT FROM (asked.term, asked.directory_term)
+
+-- name: not_handed_over
+-- Those of these tenants of which something may wait here that has not been looked at since they left.
+SELECT asked.tenant
+FROM unnest(:tenants::int[], :terms::bigint[], :directory_terms::bigint[]) AS asked (tenant, term, directory_term)
+LEFT JOIN tenant_homes AS home ON home.tenant = asked.tenant
+WHERE (home.handed_over_term, home.handed_over_directory_term) IS DISTINCT FROM (asked.term, asked.directory_term)
+
 -- name: fail_back
 -- What a failover took away goes back.
 UPDATE tenant_homes SET region = :region, term = term + 1, directory_term = :directory_term,
                         came_from = NULL, changed_at = now()
-WHERE came_from = :region
+WHERE came_from = :region AND tenant = ANY(:tenants::int[])
 
 -- name: be_directory
 -- This region is the directory from now on, by a term above all that it has heard of.

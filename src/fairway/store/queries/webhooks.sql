@@ -104,3 +104,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :failures::int[], :failing_since::tim
             :rest_seconds::float8[], :disabled_because::text[])
      AS done (tenant, id, failures, failing_since, rest_seconds, disabled_because)
 WHERE w.shard = :shard AND w.tenant = done.tenant AND w.id = done.id
+
+-- name: switch_off
+-- By what another part of its tenant found out of its receiver.
+UPDATE webhooks SET enabled = false, disabled_because = :because WHERE shard = :shard AND tenant = :tenant AND id = :id

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId, ShardId, TenantId, Term
+from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, Term
 from fairway.core.object_storage.reference import MARK
 from fairway.core.regions.held import HeldCall, HeldKind
 from fairway.store.connections.database import (
@@ -90,10 +90,24 @@ async def tenants_with_held(
 
 
 async def held_of(
-    connection: Connection, shard: ShardId, tenant: TenantId, limit: int
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    region: str,
+    limit: int,
+    after: str = LOWEST_JOB_ID,
 ) -> list[HeldRow]:
-    asked = {"shard": shard, "tenant": tenant, "limit": limit}
+    """What may be sent to this region."""
+    asked = {"shard": shard, "tenant": tenant, "region": region, "limit": limit, "after": after}
     return await fetch_as(HeldRow, connection, _SQL["held_of"], **asked)
+
+
+async def doubtful_of(
+    connection: Connection, shard: ShardId, tenant: TenantId, but: Sequence[str], limit: int
+) -> list[HeldRow]:
+    """What was sent to a region other than these."""
+    asked = {"shard": shard, "tenant": tenant, "but": but, "limit": limit}
+    return await fetch_as(HeldRow, connection, _SQL["doubtful_of"], **asked)
 
 
 async def offer(
@@ -141,9 +155,14 @@ async def forget_told(connection: Connection, shards: Sequence[ShardId], days: i
 
 
 async def known_jobs(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    ids: Sequence[str],
+    *,
+    asks_itself: bool,
 ) -> set[str]:
-    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    asked = {"shard": shard, "tenant": tenant, "ids": ids, "asks_itself": asks_itself}
     return set(await fetch_values(connection, _SQL["known_jobs"], **asked))
 
 

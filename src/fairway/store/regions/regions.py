@@ -6,7 +6,7 @@ reads what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -139,10 +139,38 @@ async def fail_over(
     )
 
 
-async def fail_back(connection: Connection, region: str, directory_term: DirectoryTerm) -> int:
-    return await execute(
-        connection, _SQL["fail_back"], region=region, directory_term=directory_term
-    )
+async def taken_from(connection: Connection, region: str) -> dict[TenantId, Home]:
+    """The tenants that a failover took from it, and where they are at home now."""
+    rows = await fetch(connection, _SQL["taken_from"], region=region)
+    return {row["tenant"]: Home(*tuple(row)[1:]) for row in rows}
+
+
+async def note_handed_over(connection: Connection, homes: Mapping[TenantId, Home]) -> None:
+    """What waited here of these tenants is gone, or held to be handed over."""
+    await execute(connection, _SQL["note_handed_over"], **_asked(homes))
+
+
+async def not_handed_over(connection: Connection, homes: Mapping[TenantId, Home]) -> list[TenantId]:
+    """Those of these tenants of which it is not known."""
+    return await fetch_values(connection, _SQL["not_handed_over"], **_asked(homes))
+
+
+def _asked(homes: Mapping[TenantId, Home]) -> dict[str, list[int]]:
+    return {
+        "tenants": list(homes),
+        "terms": [home.term for home in homes.values()],
+        "directory_terms": [home.directory_term for home in homes.values()],
+    }
+
+
+async def fail_back(
+    connection: Connection,
+    region: str,
+    tenants: Iterable[TenantId],
+    directory_term: DirectoryTerm,
+) -> int:
+    asked = {"region": region, "tenants": list(tenants), "directory_term": directory_term}
+    return await execute(connection, _SQL["fail_back"], **asked)
 
 
 async def be_directory(connection: Connection, heard: int) -> DirectoryTerm:

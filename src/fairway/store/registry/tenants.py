@@ -52,12 +52,17 @@ class StoredKey(NamedTuple):
 async def found_cluster(connection: Connection, shard_count: int, secret: str) -> Cluster:
     """Read the cluster's row, writing it first if this is the first server ever."""
     await execute(connection, _SQL["found_cluster"], shard_count=shard_count, secret=secret)
-    row = await fetch_row(connection, _SQL["read_cluster"])
-    assert row is not None
-    cluster = Cluster(*row)
+    cluster = await read_cluster(connection)
+    assert cluster is not None
     if getattr(connection, "placement", None) is None:  # else `init` did: a node may be away now
         await add_shards(connection, cluster.shards)
     return cluster
+
+
+async def read_cluster(connection: Connection) -> Cluster | None:
+    """What all servers agree on; None before the first of them."""
+    row = await fetch_row(connection, _SQL["read_cluster"])
+    return None if row is None else Cluster(*row)
 
 
 async def add_shards(connection: Connection, count: int) -> None:

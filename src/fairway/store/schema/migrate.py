@@ -24,6 +24,7 @@ from fairway.core.errors import Unavailable
 from fairway.store.connections.database import Connection
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.connections.row_security import grant, lacks, make_roles
+from fairway.store.connections.server_version import refuse_old_postgres
 from fairway.store.schema.online_index import NewIndex, add_index, parse_index
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
@@ -181,6 +182,7 @@ async def migrate(
         )
     if await is_present(connection) and not (roles and await lacks(connection)):
         return []
+    refuse_old_postgres(int(await connection.fetchval("SHOW server_version_num")))
     await _become_the_migrator(connection, say)
     try:
         to_apply = await pending(connection)

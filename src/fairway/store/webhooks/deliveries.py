@@ -107,6 +107,11 @@ async def record_calls(connection: Connection, shard: ShardId, calls: Sequence[C
     await execute(connection, _SQL["record_calls"], shard=shard, **columns(calls, *names))
 
 
+async def has_delivered_since(connection: Connection, key: WebhookKey, since: datetime) -> bool:
+    """Whether its receiver took anything."""
+    return await is_found(connection, _SQL["delivered_since"], **_of(key), since=since)
+
+
 async def list_deliveries(
     connection: Connection,
     key: WebhookKey,

@@ -197,3 +197,8 @@ async def settle_webhooks(
     """In a transaction that holds them."""
     names = ("tenants", "ids", "failures", "failing_since", "rest_seconds", "disabled_because")
     await execute(connection, _SQL["settle_webhooks"], shard=shard, **columns(done, *names))
+
+
+async def switch_off(connection: Connection, key: WebhookKey, because: str) -> None:
+    """In a transaction that holds it."""
+    await execute(connection, _SQL["switch_off"], **key._asdict(), because=because)

@@ -8,6 +8,13 @@ from msgspec import Meta, Struct
 
 from fairway.wire.doc import doc
 
+Force = Annotated[
+    bool,
+    doc(
+        "Move even what the region has not handed over: of two jobs with one Idempotency-Key that"
+        " both regions accepted, both may run."
+    ),
+]
 RegionName = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]{0,31}$")]
 
 
@@ -48,6 +55,7 @@ class HomeWish(Struct, kw_only=True, forbid_unknown_fields=True):
     """Where a tenant is to be at home."""
 
     region: Annotated[RegionName, doc("The region.")]
+    force: Force = False
 
 
 class HomeView(Struct, kw_only=True):
@@ -64,6 +72,12 @@ class FailoverWish(Struct, kw_only=True, forbid_unknown_fields=True):
     to: Annotated[RegionName, doc("The region that becomes their home.")]
 
 
+class FailbackWish(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How tenants go back to a region."""
+
+    force: Force = False
+
+
 class HomesMoved(Struct, kw_only=True):
     """What a failover or a failback did."""
 
@@ -72,3 +86,10 @@ class HomesMoved(Struct, kw_only=True):
     tenants: Annotated[int, doc("How many moved.")]
     directory: Annotated[str, doc("The directory now.")]
     directory_term: Annotated[int, doc("Its term.")]
+    tenants_waiting: Annotated[
+        int,
+        doc("How many did not move yet: the region has still to hand over what it had of them."),
+    ] = 0
+    jobs_waiting: Annotated[
+        int, doc("Of their jobs, how many are held there to be handed over so far.")
+    ] = 0
