@@ -91,8 +91,8 @@ class GroupCommit(Generic[Item]):
 
     def hurry(self) -> None:
         """Somebody waits for one of these: they linger no longer than one that comes alone."""
-        if self._is_awaited or self._linger.times_max <= 1:
-            return
+        if self._is_awaited or not self._items or self._linger.times_max <= 1:
+            return  # what is under way already lingers no more, and the next may
         self._is_awaited = True
         at = asyncio.get_running_loop().time() + self._linger.seconds
         if self._pump_due and at < self._pump_at:
@@ -267,11 +267,14 @@ def linger_of_ends(*, is_distributed: bool, processes: int) -> Lingering:
 
     Several processes share what comes: each sees its part, and would make as many writes by itself
     as one makes of all. So each lingers for as much longer, and at its part.
+
+    With many shards a statement books a row for each of those that it has ends of: of few ends
+    nearly a row an end. So they wait twice as long for others, unless somebody waits for one.
     """
     if is_distributed:
         return Lingering(0.050, recent_min=0, times_max=4)
     shared_by = min(max(processes, 1), PROCESSES_MAX)
-    return Lingering(0.010 * shared_by, recent_min=LINGER_MIN / shared_by)
+    return Lingering(0.010 * shared_by, recent_min=LINGER_MIN / shared_by, times_max=2)
 
 
 class ShardCommits(Generic[Item]):
@@ -283,27 +286,30 @@ class ShardCommits(Generic[Item]):
         make: Callable[[], GroupCommit[Item]],
         shard_of: Callable[[Item], ShardId],
         together: Callable[[ShardId], int | None] | None,
-        is_awaited: Callable[[Item], bool] | None = None,
+        is_any_awaited: Callable[[list[Item]], bool] | None = None,
     ) -> None:
-        """`is_awaited`: whether somebody waits for this one; asked where there are parts."""
+        """`is_any_awaited`: whether somebody waits for one of these."""
         self._make = make
         self._shard_of = shard_of
         self._together = together  # None: all of them are
-        self._is_awaited = is_awaited
+        self._is_any_awaited = is_any_awaited
         self._groups: dict[int | None, GroupCommit[Item]] = {}
 
     def add_many(self, items: list[Item]) -> None:
         if self._together is None:
-            self._group(None).add_many(items)
+            self._add_to(None, items)
             return
         parts: dict[int | None, list[Item]] = {}
         for item in items:
             parts.setdefault(self._together(self._shard_of(item)), []).append(item)
         for key, part in parts.items():
-            group = self._group(key)
-            group.add_many(part)
-            if self._is_awaited is not None and any(map(self._is_awaited, part)):
-                group.hurry()
+            self._add_to(key, part)
+
+    def _add_to(self, key: int | None, items: list[Item]) -> None:
+        group = self._group(key)
+        group.add_many(items)
+        if self._is_any_awaited is not None and self._is_any_awaited(items):
+            group.hurry()
 
     def _group(self, key: int | None) -> GroupCommit[Item]:
         group = self._groups.get(key)

@@ -136,9 +136,13 @@ class Recorder:
             successes,
             shard_of_end,
             self._together,
-            is_awaited=lambda end: self._watchers.is_watched(end.lease.job.id),
+            self._is_any_watched,
         )
         self._settlements = ShardCommits(settlements, shard_of_end, self._together)
+
+    def _is_any_watched(self, ends: list[End]) -> bool:
+        watchers = self._watchers  # as a rule nobody waits, and no end is looked at
+        return watchers.are_any and any(watchers.is_watched(end.lease.job.id) for end in ends)
 
     def _join_asides(self, database: Database, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
