@@ -282,6 +282,7 @@ class Recorder:
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""
         if left.in_flow:
+            self._successes.keep_moving()  # the next steps of chains wait for ends
             is_member = [end.lease.job.id in left.in_flow for end in ends]
             members = [*map(Member, compress(ends, is_member), compress(rows, is_member))]
             self.bytes_waiting += sum(size_of_parent(member.end) for member in members)
