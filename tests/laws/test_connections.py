@@ -36,6 +36,7 @@ PEOPLE = {
     "services/registry/tenant_states.py", "services/registry/shard_count.py",
     "services/registry/tenant_moves.py", "services/registry/spread_tenants.py",
     "services/registry/tenants_and_keys.py", "services/registry/job_types.py",
+    "services/registry/key_lookup.py",
     "services/registry/sign_ins.py", "services/registry/visits.py",
     "services/insight/alarms.py", "services/insight/marks.py",
     "services/insight/server_list.py",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 import pytest
 from tests.services.platform_room import until
 
 from fairway.core.ids import ShardId
-from fairway.runtime.clock import SystemClock
+from fairway.runtime.clock import ManualClock, SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
 from fairway.services.group_commit import (
     BYTES_MAX,
@@ -103,7 +104,10 @@ async def test_who_has_a_part_of_what_comes_lingers_at_its_part_and_for_longer(d
     instruments = Instruments(SystemClock(), Metrics())
     alone, shared = (
         GroupCommit("test", disk.write, instruments=instruments, linger=linger)
-        for linger in (linger_of_ends(is_distributed=False, processes=n) for n in (1, 4))
+        for linger in (
+            linger_of_ends(is_distributed=False, processes=n)._replace(per_second_min=math.inf)
+            for n in (1, 4)
+        )
     )
     for group in (alone, shared):
         for _ in range(8):  # groups of three
@@ -186,7 +190,7 @@ def test_where_a_statement_costs_the_same_for_many_groups_wait_for_more(
     recent: float, times: float
 ) -> None:
     assert linger_of_ends(is_distributed=True, processes=1).times(recent) == times
-    assert linger_of_ends(is_distributed=False, processes=1).times(recent) == 1
+    assert linger_of_ends(is_distributed=False, processes=1).times(recent) == min(times, 2)
 
 
 async def test_what_somebody_waits_for_lingers_as_if_it_came_alone(disk: Disk) -> None:
@@ -197,7 +201,7 @@ async def test_what_somebody_waits_for_lingers_as_if_it_came_alone(disk: Disk) -
         lambda: GroupCommit("test", disk.write, instruments=instruments, linger=linger),
         lambda item: ShardId(item % 2),
         lambda shard: shard,
-        is_awaited=lambda item: item == 601,
+        is_any_awaited=lambda items: 601 in items,
     )
     disk.let_through()
     commits.add_many([*range(400)])
@@ -209,6 +213,54 @@ async def test_what_somebody_waits_for_lingers_as_if_it_came_alone(disk: Disk) -
     await until(lambda: disk.groups[2:] == [[501, 601]])  # and not those of the other part
     await commits.drain()
     assert disk.groups[3:] == [[500]]
+
+
+async def test_who_waits_for_an_end_hurries_it_where_a_statement_names_all_shards(
+    disk: Disk,
+) -> None:
+    """And one that went on its way at once makes no other hurry."""
+    instruments = Instruments(SystemClock(), Metrics())
+    linger = Lingering(0.05, recent_min=2, times_max=1000)
+    commits = ShardCommits(
+        lambda: GroupCommit("test", disk.write, instruments=instruments, linger=linger),
+        lambda item: ShardId(item % 2),
+        None,
+        is_any_awaited=lambda items: -1 in items,
+    )
+    disk.let_through()
+    commits.add_many([-1, *range(400)])  # nothing came before: it goes at once
+    await until(lambda: len(disk.groups) == 1)
+    commits.add_many([500])
+    await asyncio.sleep(0.15)
+    assert len(disk.groups) == 1, "it waits, as many came before, and nobody waits for it"
+    commits.add_many([501, -1])
+    await until(lambda: disk.groups[1:] == [[500, 501, -1]])
+
+
+async def test_where_many_come_one_by_one_they_wait_for_each_other(disk: Disk) -> None:
+    """Each alone would be a statement; unless somebody waits for one, or begins after it."""
+    linger = Lingering(30, recent_min=1000, times_max=2, per_second_min=50)
+    instruments = Instruments(ManualClock(), Metrics())  # all of this within one moment
+    group = GroupCommit("test", disk.write, instruments=instruments, linger=linger)
+    disk.let_through()
+    group.add(1)
+    await until(lambda: disk.groups == [[1]])  # few came: it goes at once
+    group.add_many([1] * 3)
+    await until(lambda: len(disk.groups) == 2)
+    await turn()
+    group.add(2)
+    await asyncio.sleep(0.02)
+    assert len(disk.groups) == 2, "with the fifth there are enough of them to wait for more"
+    group.hurry()
+    await until(lambda: disk.groups[2:] == [[2]])
+    await turn()
+    group.add(3)
+    await turn()
+    assert len(disk.groups) == 3, "the next waits again"
+    await group.drain()
+    group.keep_moving()
+    group.add(4)
+    await until(lambda: disk.groups[3:] == [[3], [4]])
 
 
 async def test_a_group_that_was_hurried_leaves_no_timer_that_cuts_the_next_short(

@@ -8,9 +8,11 @@ flush function owns the transaction and tells each item how it went; nothing is 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection
 from typing import Generic, Literal, NamedTuple, TypeVar
 
+from fairway.core.backpressure.company import Company
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.store.connections.database import Database
@@ -21,6 +23,7 @@ JOBS_MAX = 2000  # in one commit
 BYTES_MAX = 4 << 20  # in one commit, unless one item has more: all in it wait for all of it
 FULL_JOBS = 400  # a group of this size need not wait for more
 LINGER_MIN = 8  # linger only if recent groups were at least this large, in jobs or in items
+ENDS_PER_SECOND_MIN = 100  # in all processes: two or more of so many meet within a linger
 PROCESSES_MAX = 4  # that patience grows with: nobody waits longer for the sake of more
 PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
@@ -39,6 +42,8 @@ class Lingering(NamedTuple):
     seconds: float = 0.0
     recent_min: float = LINGER_MIN  # they linger when recent ones had as many or more
     times_max: float = 1.0  # as many times as long as recent ones had, but so many at most
+    #: Or, however few recent ones had, when as many come a second and do meet while they linger.
+    per_second_min: float = math.inf
     #: What their size is counted in when it is asked whether more is likely to come: an item of
     #: many jobs that comes alone need not wait for others.
     counts: Literal["jobs", "items"] = "jobs"
@@ -68,10 +73,12 @@ class GroupCommit(Generic[Item]):
         self._writes_max = writes_max
         self._linger = linger
         self._counts_items = linger.counts == "items"
+        self._meets_by_rate = linger.per_second_min < math.inf
         self._items: list[Item] = []
         self._taken = 0  # items that went on their way, of all times
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately
+        self._company = Company(linger.per_second_min)
         self._pump_due = False
         self._pump_at = 0.0  # by the loop's clock, of those that linger
         self._timer: asyncio.Handle | None = None  # of that; there is one at most
@@ -91,16 +98,23 @@ class GroupCommit(Generic[Item]):
 
     def hurry(self) -> None:
         """Somebody waits for one of these: they linger no longer than one that comes alone."""
-        if self._is_awaited or self._linger.times_max <= 1:
-            return
+        if self._is_awaited or not self._items or self._linger.times_max <= 1:
+            return  # what is under way already lingers no more, and the next may
         self._is_awaited = True
-        at = asyncio.get_running_loop().time() + self._linger.seconds
-        if self._pump_due and at < self._pump_at:
-            self._pump_later(self._linger.seconds)
+        # One that comes alone lingers where recent groups were large, else not at all.
+        seconds = self._linger.seconds if self._recent >= self._linger.recent_min else 0.0
+        if self._pump_due and asyncio.get_running_loop().time() + seconds < self._pump_at:
+            self._pump_later(seconds)
+
+    def keep_moving(self) -> None:
+        """Others begin when such as these are written: for a while none lingers for the rate."""
+        self._company.rest(self._clock.now_us())
 
     def _added(self, jobs: int) -> None:
         self._jobs_gathered += jobs
         self.jobs_waiting += jobs
+        if self._meets_by_rate:
+            self._company.came(jobs, self._clock.now_us())
         self._schedule()
 
     def withdraw(self, is_gone: Callable[[Item], bool]) -> list[Item]:
@@ -124,15 +138,28 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if self._recent < self._linger.recent_min:
+        if not self._is_company_likely():
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
         if self._jobs_gathered < FULL_JOBS:
-            times = 1.0 if self._is_awaited else self._linger.times(self._recent)
-            self._pump_later(self._linger.seconds * times)
+            self._pump_later(self._linger.seconds * self._times())
         else:
             self._pump_later(0.0)
+
+    def _is_company_likely(self) -> bool:
+        if self._recent >= self._linger.recent_min:
+            return True
+        if self._is_awaited or not self._meets_by_rate:
+            return False
+        return self._company.is_likely(self._clock.now_us())
+
+    def _times(self) -> float:
+        """As long as one linger, or several."""
+        if self._is_awaited:
+            return 1.0
+        is_by_rate = self._recent < self._linger.recent_min
+        return self._linger.times_max if is_by_rate else self._linger.times(self._recent)
 
     def _pump_later(self, seconds: float) -> None:
         """Instead of when it was due: a timer that is left would cut the next group short."""
@@ -177,6 +204,8 @@ class GroupCommit(Generic[Item]):
             self._schedule()
 
     def _pump(self) -> None:
+        if self._pump_due and self._meets_by_rate and not self._is_awaited:
+            self._company.met(self._jobs_gathered, self._clock.now_us())
         self._forget_timer()
         self._pump_due = False
         while self._items and self._may_begin():
@@ -267,11 +296,22 @@ def linger_of_ends(*, is_distributed: bool, processes: int) -> Lingering:
 
     Several processes share what comes: each sees its part, and would make as many writes by itself
     as one makes of all. So each lingers for as much longer, and at its part.
+
+    With many shards a statement books a row for each of those that it has ends of: of few ends
+    nearly a row an end. So they wait twice as long for others, unless somebody waits for one.
+
+    A statement for one end costs as much as all else of a job together. So they wait, too, where
+    each would go alone but many come a second, if others do come meanwhile (`Company`).
     """
     if is_distributed:
         return Lingering(0.050, recent_min=0, times_max=4)
     shared_by = min(max(processes, 1), PROCESSES_MAX)
-    return Lingering(0.010 * shared_by, recent_min=LINGER_MIN / shared_by)
+    return Lingering(
+        0.010 * shared_by,
+        recent_min=LINGER_MIN / shared_by,
+        times_max=2,
+        per_second_min=ENDS_PER_SECOND_MIN / shared_by,
+    )
 
 
 class ShardCommits(Generic[Item]):
@@ -283,27 +323,34 @@ class ShardCommits(Generic[Item]):
         make: Callable[[], GroupCommit[Item]],
         shard_of: Callable[[Item], ShardId],
         together: Callable[[ShardId], int | None] | None,
-        is_awaited: Callable[[Item], bool] | None = None,
+        is_any_awaited: Callable[[list[Item]], bool] | None = None,
     ) -> None:
-        """`is_awaited`: whether somebody waits for this one; asked where there are parts."""
+        """`is_any_awaited`: whether somebody waits for one of these."""
         self._make = make
         self._shard_of = shard_of
         self._together = together  # None: all of them are
-        self._is_awaited = is_awaited
+        self._is_any_awaited = is_any_awaited
         self._groups: dict[int | None, GroupCommit[Item]] = {}
 
     def add_many(self, items: list[Item]) -> None:
         if self._together is None:
-            self._group(None).add_many(items)
+            self._add_to(None, items)
             return
         parts: dict[int | None, list[Item]] = {}
         for item in items:
             parts.setdefault(self._together(self._shard_of(item)), []).append(item)
         for key, part in parts.items():
-            group = self._group(key)
-            group.add_many(part)
-            if self._is_awaited is not None and any(map(self._is_awaited, part)):
-                group.hurry()
+            self._add_to(key, part)
+
+    def _add_to(self, key: int | None, items: list[Item]) -> None:
+        group = self._group(key)
+        group.add_many(items)
+        if self._is_any_awaited is not None and self._is_any_awaited(items):
+            group.hurry()
+
+    def keep_moving(self) -> None:
+        for group in self._groups.values():
+            group.keep_moving()
 
     def _group(self, key: int | None) -> GroupCommit[Item]:
         group = self._groups.get(key)

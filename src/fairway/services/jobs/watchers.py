@@ -92,6 +92,11 @@ class Watchers:
             for event in self._events.get(job, ()):
                 event.set()
 
+    @property
+    def are_any(self) -> bool:
+        """Whether anybody waits for anything."""
+        return bool(self._events)
+
     def is_watched(self, job: str) -> bool:
         return job in self._events
 

@@ -136,9 +136,13 @@ class Recorder:
             successes,
             shard_of_end,
             self._together,
-            is_awaited=lambda end: self._watchers.is_watched(end.lease.job.id),
+            self._is_any_watched,
         )
         self._settlements = ShardCommits(settlements, shard_of_end, self._together)
+
+    def _is_any_watched(self, ends: list[End]) -> bool:
+        watchers = self._watchers  # as a rule nobody waits, and no end is looked at
+        return watchers.are_any and any(watchers.is_watched(end.lease.job.id) for end in ends)
 
     def _join_asides(self, database: Database, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
@@ -278,6 +282,7 @@ class Recorder:
     def _finish_uncounted(self, ends: Sequence[End], rows: Sequence[EndRow], left: LeftOut) -> None:
         """These are on disk, but for what is left out: members of flows go to their lines."""
         if left.in_flow:
+            self._successes.keep_moving()  # the next steps of chains wait for ends
             is_member = [end.lease.job.id in left.in_flow for end in ends]
             members = [*map(Member, compress(ends, is_member), compress(rows, is_member))]
             self.bytes_waiting += sum(size_of_parent(member.end) for member in members)
