@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from fairway.core.backpressure.company import Company
+from fairway.core.backpressure.arrivals import Arrivals
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.store.connections.database import Database
@@ -78,7 +78,7 @@ class GroupCommit(Generic[Item]):
         self._taken = 0  # items that went on their way, of all times
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately
-        self._company = Company(linger.per_second_min)
+        self._arrivals = Arrivals(linger.per_second_min)
         self._pump_due = False
         self._pump_at = 0.0  # by the loop's clock, of those that linger
         self._timer: asyncio.Handle | None = None  # of that; there is one at most
@@ -108,13 +108,13 @@ class GroupCommit(Generic[Item]):
 
     def keep_moving(self) -> None:
         """Others begin when such as these are written: for a while none lingers for the rate."""
-        self._company.rest(self._clock.now_us())
+        self._arrivals.rest(self._clock.now_us())
 
     def _added(self, jobs: int) -> None:
         self._jobs_gathered += jobs
         self.jobs_waiting += jobs
         if self._meets_by_rate:
-            self._company.came(jobs, self._clock.now_us())
+            self._arrivals.came(jobs, self._clock.now_us())
         self._schedule()
 
     def withdraw(self, is_gone: Callable[[Item], bool]) -> list[Item]:
@@ -138,7 +138,7 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if not self._is_company_likely():
+        if not self._are_others_likely():
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
@@ -147,12 +147,12 @@ class GroupCommit(Generic[Item]):
         else:
             self._pump_later(0.0)
 
-    def _is_company_likely(self) -> bool:
+    def _are_others_likely(self) -> bool:
         if self._recent >= self._linger.recent_min:
             return True
         if self._is_awaited or not self._meets_by_rate:
             return False
-        return self._company.is_likely(self._clock.now_us())
+        return self._arrivals.is_likely(self._clock.now_us())
 
     def _times(self) -> float:
         """As long as one linger, or several."""
@@ -205,7 +205,7 @@ class GroupCommit(Generic[Item]):
 
     def _pump(self) -> None:
         if self._pump_due and self._meets_by_rate and not self._is_awaited:
-            self._company.met(self._jobs_gathered, self._clock.now_us())
+            self._arrivals.met(self._jobs_gathered, self._clock.now_us())
         self._forget_timer()
         self._pump_due = False
         while self._items and self._may_begin():
@@ -301,7 +301,7 @@ def linger_of_ends(*, is_distributed: bool, processes: int) -> Lingering:
     nearly a row an end. So they wait twice as long for others, unless somebody waits for one.
 
     A statement for one end costs as much as all else of a job together. So they wait, too, where
-    each would go alone but many come a second, if others do come meanwhile (`Company`).
+    each would go alone but many come a second, if others do come meanwhile (`Arrivals`).
     """
     if is_distributed:
         return Lingering(0.050, recent_min=0, times_max=4)

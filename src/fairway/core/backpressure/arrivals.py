@@ -14,7 +14,7 @@ HOPED_FOR = 3.0  # met by those that wait first, until it is known
 ALONE = 1.6  # on the average, so many or fewer: nobody else came
 
 
-class Company:
+class Arrivals:
     def __init__(self, per_second_min: float) -> None:
         """With fewer a second nobody waits."""
         self._count_min = per_second_min * WINDOW_US / 1e6
