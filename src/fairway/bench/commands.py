@@ -196,6 +196,39 @@ def dashboards(
 
 
 @app.command
+def shards(
+    *,
+    json: bool = False,
+    tenants: int = 10_000,
+    seconds: float = 5.0,
+    turns: int = 5,
+    burn_jobs: int = 100_000,
+    shards: int = 64,
+) -> int:
+    """Jobs a second of one server with many shards, against one shard, in turns.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    seconds
+        Length of each timed part.
+    turns
+        Of each part, on both.
+    burn_jobs
+        Jobs queued before the draining part.
+    shards
+        How many are many.
+    """
+    from fairway.bench import shards as command
+
+    options = command.ShardOptions(tenants, seconds, turns, burn_jobs, shards)
+    return command.run(options, json_output=json)
+
+
+@app.command
 def processes(
     *,
     json: bool = False,
