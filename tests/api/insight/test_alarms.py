@@ -75,12 +75,14 @@ async def test_a_receiver_of_alarms_that_was_given_up_is_an_alarm(
             await settle_webhooks(connection, FIRST_SHARD, [gone])
 
     house.inside(give_up)
-    one = await raised(house, operator, "/v1/alarms", "ALARM_WEBHOOK_OFF")
-    assert one["subject"] == f"webhook {made['id']}"
-    assert one["text"].endswith("no more. It answers 410.")
-    assert "s3cret" not in str(one)
-    assert "\nfairway_alarm_webhooks_off 1.0" in (await operator.get("/metrics")).text
-    assert (await operator.delete(place)).status_code == 204
+    try:
+        one = await raised(house, operator, "/v1/alarms", "ALARM_WEBHOOK_OFF")
+        assert one["subject"] == f"webhook {made['id']}"
+        assert one["text"].endswith("no more. It answers 410.")
+        assert "s3cret" not in str(one)
+        assert "\nfairway_alarm_webhooks_off 1.0" in (await operator.get("/metrics")).text
+    finally:  # a second try on the same platform would find it
+        assert (await operator.delete(place)).status_code == 204
 
 
 async def test_what_rules_compare_with_is_told(house: House, operator: httpx2.AsyncClient) -> None:
