@@ -22,17 +22,23 @@ LOOK_SECONDS = 0.05
 WAITING_MAX = 100
 TENANT_WAITING_MAX = 25
 
+_GONE = (
+    "The server that owned these jobs is gone, and nothing of this was done. Another takes"
+    " over when its term has run out, which takes seconds: send it again then."
+)
+#: A worker hears it, too, from a server that has just started.
+_NOBODY = (
+    "No server gives these jobs out just now, as when one has just started; nothing of this was"
+    " done. Send it again in a moment."
+)
+
 
 class OwnerGone(Unavailable):
     """Nothing was sent: nobody listens where the owner was, or there is none just now."""
 
     def __init__(self, url: str | None) -> None:
         self.url = url
-        super().__init__(
-            "The server that owned these jobs is gone, and nothing of this was done. Another takes"
-            " over when its term has run out, which takes seconds: send it again then.",
-            code="NOT_OWNER",
-        )
+        super().__init__(_NOBODY if url is None else _GONE, code="NOT_OWNER")
 
 
 class NextOwner:

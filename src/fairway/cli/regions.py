@@ -20,6 +20,7 @@ LAG_TOLD_SECONDS = 5.0  # a copy of the directory that is younger is as it shoul
 
 
 ASK_AGAIN_SECONDS = 1.0
+STANDS_STILL_TIMES = 10  # as often the same was heard: then it is said what may help
 
 Force = Annotated[
     bool,
@@ -141,13 +142,17 @@ def failback(
     """
     agreed(f"The tenants that a failover took from {region} will be at home there again.", yes=yes)
     remote, where = options.operator(), f"/v1/regions/{quote(region, safe='')}/failback"
-    moved, told = 0, ""
+    moved, told, times = 0, "", 0
     while (done := remote.call("POST", where, {"force": force}))["tenants_waiting"]:
         moved += done["tenants"]
         if not told:
             sys.stderr.write("Ctrl-C ends this wait alone; --force does not wait.\n")
         if told != (told := _still(done)):
             sys.stderr.write(told)
+            times = 0
+        times += 1
+        if times == STANDS_STILL_TIMES:
+            sys.stderr.write(_why(done))
         time.sleep(ASK_AGAIN_SECONDS)
     done["tenants"] += moved
     options.record(done, lambda: _said(done))
@@ -157,7 +162,14 @@ def _still(done: dict[str, Any]) -> str:
     tenants = counted(done["tenants_waiting"], "tenant")
     return (
         f"{done['target']} has still to hand over what it has of {tenants}"
-        f" (jobs held so far: {done['jobs_waiting']}).\n"
+        f" (waiting jobs found so far: {done['jobs_waiting']}).\n"
+    )
+
+
+def _why(done: dict[str, Any]) -> str:
+    return (
+        "This does not change. If the region that they are at home in now lacks a pool of these"
+        f" jobs, make it there: the log of {done['target']} says `home takes some not yet` then.\n"
     )
 
 

@@ -100,7 +100,12 @@ async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database:
         async with database.background() as connection:
             await store.hold(connection, call)
     held_jobs = HeldJobs(
-        database, RegionMetrics(CollectorRegistry()), 100, 1, tenant_shards=TenantShards(1)
+        database,
+        RegionMetrics(CollectorRegistry()),
+        cast(HomeTable, Homes(t1="us")),
+        100,
+        1,
+        tenant_shards=TenantShards(1),
     )
     for ids in calls:
         for place, job in enumerate(ids):
@@ -244,3 +249,14 @@ async def test_what_cannot_be_handed_over_keeps_nothing_behind_it(
         await handed.run_once(0)
     assert (await held(database, ONE)).keys() == {*in_doubt}
     assert {path for _, path in peers.heard} == {JOBS_PATH}
+
+
+async def test_what_was_sent_to_another_region_than_the_home_is_in_doubt(
+    database: Database,
+) -> None:
+    for offered_to in ("asia", "us", None):  # what the home said no to is sent there again
+        await hold(database, ONE, 2, offered_to=offered_to)
+    homes, metrics = cast(HomeTable, Homes(t1="us")), RegionMetrics(CollectorRegistry())
+    counted = HeldJobs(database, metrics, homes, 100, 1, tenant_shards=TenantShards(1))
+    await counted.count(0)
+    assert (counted.jobs, counted.in_doubt) == (6, 2)

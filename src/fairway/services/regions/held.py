@@ -7,17 +7,19 @@ what they take in within that second. Nothing here dispatches anything.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, ids_from
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
+from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.region_metrics import RegionMetrics
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
-from fairway.store.regions.held_jobs import FoundHeld
+from fairway.store.regions.held_jobs import FoundHeld, HeldCount
 
 TENANT_PART = 4  # of all that may be held, this part is one tenant's at most
 BYTES_MAX_A_JOB = 16 << 10  # on average: bounds what is held in bytes, too
@@ -38,6 +40,7 @@ class HeldJobs:
         self,
         database: Database,
         metrics: RegionMetrics,
+        homes: HomeTable,
         jobs_max: int,
         retention_days: int,
         *,
@@ -46,9 +49,10 @@ class HeldJobs:
         self._tenant_shards = tenant_shards
         self._database = database
         self._metrics = metrics
+        self._homes = homes
         self._jobs_max = jobs_max
         self._retention_days = retention_days
-        self._of: dict[TenantId, int] = {}
+        self._of = Counter[TenantId]()
         self._forgot_us = 0
         self._bytes = 0
         self.jobs = 0
@@ -62,13 +66,20 @@ class HeldJobs:
             if now_us - self._forgot_us > FORGET_EVERY_US:
                 await store.forget_told(connection, shards, self._retention_days)
                 self._forgot_us = now_us
-        self._of = {one.tenant: one.jobs for one in found}
-        self.jobs = sum(one.jobs for one in found)
+        self._of = Counter()
+        for one in found:
+            self._of[one.tenant] += one.jobs
+        self.jobs = self._of.total()
         self._bytes = sum(one.bytes for one in found)
-        self.in_doubt = sum(one.offered for one in found)
+        self.in_doubt = sum(one.jobs for one in found if self._is_in_doubt(one))
         self._metrics.held.set(self.jobs)
         self._metrics.in_doubt.set(self.in_doubt)
         return COUNT_SECONDS
+
+    def _is_in_doubt(self, one: HeldCount) -> bool:
+        """What was sent to the home itself is not: it is sent there again until it is taken, as
+        what is of a pool that the home lacks."""
+        return one.offered_to not in (None, self._homes.home_of(one.tenant))
 
     async def hold(self, call: HeldCall) -> None:
         """On disk when this returns; the same ids again are the same jobs."""

@@ -98,7 +98,7 @@ class Regions:
         known = database, regions, self.peers, self.homes, self.metrics, clock
         self.watch = RegionWatch(*known, tenant_shards=tenant_shards)
         kept = settings.held_jobs_max, settings.retention_days
-        self.held = HeldJobs(database, self.metrics, *kept, tenant_shards=tenant_shards)
+        self.held = HeldJobs(database, self.metrics, self.homes, *kept, tenant_shards=tenant_shards)
         self.acts = RegionActs(
             database,
             ports.directory,

@@ -9,6 +9,7 @@ held.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from fairway.core.ids import ShardId, TenantId
@@ -28,6 +29,9 @@ class RemainingJobs:
         so far; `homes` as the directory has them."""
         shards = [ShardId(number) for number in range(self._tenant_shards.count)]
         async with self._database.background() as connection:
-            found = dict.fromkeys(await regions.not_handed_over(connection, homes), 0)
+            found = Counter(dict.fromkeys(await regions.not_handed_over(connection, homes), 0))
             counts = await held_jobs.counts(connection, shards)  # after: what left the jobs is held
-        return found | {one.tenant: one.jobs for one in counts if one.tenant in homes}
+        for one in counts:
+            if one.tenant in homes:
+                found[one.tenant] += one.jobs
+        return dict(found)

@@ -110,10 +110,9 @@ SELECT id::text AS id, last_id::text AS last_id, kind, job_count, body, told, ac
 ) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
 
 -- name: count_held
--- Jobs that wait here, in all and of the tenants that have most.
-SELECT tenant, sum(job_count)::bigint AS job_count, coalesce(sum(job_count) FILTER (WHERE offered_to IS NOT NULL), 0)::bigint AS offered,
-       coalesce(sum(octet_length(body)), 0)::bigint AS bytes
-FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenant
+-- Jobs that wait here, by tenant and by the region that they were sent to, if any.
+SELECT tenant, offered_to, sum(job_count)::bigint AS job_count, coalesce(sum(octet_length(body)), 0)::bigint AS bytes
+FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenant, offered_to
 
 -- name: forget_told
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)

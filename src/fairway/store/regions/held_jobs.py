@@ -43,9 +43,11 @@ class FoundHeld(NamedTuple):
 
 
 class HeldCount(NamedTuple):
+    """Of one tenant, and sent to one region, or to none yet."""
+
     tenant: TenantId
+    offered_to: str | None
     jobs: int
-    offered: int
     bytes: int
 
 

@@ -45,7 +45,8 @@ class RegionList(Struct, kw_only=True):
     held_in_doubt: Annotated[
         int,
         doc(
-            "Of those, sent to a region that gave no answer: only it can tell whether it has them."
+            "Of those, sent to a region that gave no answer and is not their home any more: only it"
+            " can tell whether it has them."
         ),
     ]
     regions: Annotated[list[RegionView], doc("Every region, in the order of the settings.")]
