@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import ShardId, TenantId
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.runtime.loops import pause
 from fairway.services.platform import Platform
 
@@ -57,9 +57,10 @@ class NextOwner:
         try:
             clock = self._platform.clock
             ends_us = clock.now_us() + self._wait_us
+            term = self._term_of(shard)
             while clock.now_us() < ends_us:
                 await pause(LOOK_SECONDS)
-                if self._is_settled(shard, gone.url):
+                if self._is_settled(shard, gone.url, term):
                     return
         finally:
             self._waiting[tenant] -= 1
@@ -71,8 +72,15 @@ class NextOwner:
         is_of_few = self._waiting[tenant] < TENANT_WAITING_MAX
         return is_of_few and self._waiting.total() < WAITING_MAX
 
-    def _is_settled(self, shard: ShardId, gone_url: str | None) -> bool:
+    def _is_settled(self, shard: ShardId, gone_url: str | None, gone_term: Term | None) -> bool:
         if not self._is_elsewhere(shard):
             return self._platform.dispatcher.restored_term_of(shard) is not None
         url = self._platform.ownership.owner_url(shard)
-        return url is not None and url != gone_url
+        if url is None:
+            return False
+        # One that was started again may be the next, at the address that it had.
+        return url != gone_url or self._term_of(shard) != gone_term
+
+    def _term_of(self, shard: ShardId) -> Term | None:
+        owner = self._platform.ownership.owners.get(shard)
+        return None if owner is None else owner.term

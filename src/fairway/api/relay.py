@@ -124,6 +124,8 @@ class Relay:
             await self.pass_on(scope, body, send, shard=shard)
         except OwnerGone as gone:
             await self._next_owner.after(gone, shard, _tenant_of(scope))
+            if (caller := scope.get(CALLER)) is not None:
+                self._platform.revocation.check(caller.key_id)  # it may have been seconds
             if not self.is_elsewhere(shard):
                 return False
             await self.pass_on(scope, body, send, shard=shard)

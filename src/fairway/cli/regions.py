@@ -96,7 +96,7 @@ def set_home(tenant: str, region: str, *, force: Force = False, options: Options
         Where it is to be at home.
     """
     where = "/".join(("/v1/tenants", quote(tenant, safe=""), "home"))
-    done = options.operator().call("PUT", where, {"region": region, "force": force})
+    done = options.operator().call("PUT", where, {"region": region} | _asked(force))
     options.record(done, lambda: f"{tenant} is at home in {done['region']} (term {done['term']}).")
 
 
@@ -143,7 +143,7 @@ def failback(
     agreed(f"The tenants that a failover took from {region} will be at home there again.", yes=yes)
     remote, where = options.operator(), f"/v1/regions/{quote(region, safe='')}/failback"
     moved, told, times = 0, "", 0
-    while (done := remote.call("POST", where, {"force": force}))["tenants_waiting"]:
+    while (done := remote.call("POST", where, _asked(force))).get("tenants_waiting"):
         moved += done["tenants"]
         if not told:
             sys.stderr.write("Ctrl-C ends this wait alone; --force does not wait.\n")
@@ -156,6 +156,11 @@ def failback(
         time.sleep(ASK_AGAIN_SECONDS)
     done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _asked(force: bool) -> dict[str, Any]:
+    """Said only where it is wished: a directory of the build before knows no such field."""
+    return {"force": True} if force else {}
 
 
 def _still(done: dict[str, Any]) -> str:

@@ -283,6 +283,8 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             audit = (await operator.get("/v1/audit", params={"limit": 20})).json()["entries"]
             acts = {"fail_over_region", "fail_back_region", "set_home"}
             assert acts <= {line["action"] for line in audit}
+            moved = next(line for line in audit if line["action"] == "set_home")
+            assert moved["after"]["force"] is True
             seen = (await operator.get("/v1/regions")).json()
             assert (seen["directory"], seen["held_in_doubt"]) == ("us", 0)
             assert (await far.get(f"/v1/jobs/{new}")).json()["state"] == "succeeded"

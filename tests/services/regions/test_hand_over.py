@@ -129,6 +129,19 @@ async def test_many_whose_home_is_away_keep_nobody_waiting(
     assert await held(database, ONE)
 
 
+async def test_what_is_held_for_a_lost_region_is_not_read_again_and_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_much(*_: Any) -> list[store.HeldRow]:
+        pytest.fail("two hundred bodies for nobody, twice a second and for each tenant")
+
+    await hold(database, ONE)
+    peers = Peers()
+    peers.is_away = lambda region: region == "eu"  # type: ignore[method-assign]
+    monkeypatch.setattr(store, "held_of", too_much)
+    await handing(database, Homes(t1="eu"), peers).run_once(0)
+
+
 async def test_what_nobody_can_read_of_one_tenant_holds_up_no_other(database: Database) -> None:
     def answer(region: str, path: str, said: Any) -> bytes:
         of_one = said[0][0] == ONE

@@ -92,7 +92,8 @@ class RegionActs:
             ):
                 row = await store.read_region(connection)
                 await store.set_home(connection, tenant, region, row.directory_term)
-                act = Act("set_home", name, tenant, {"region": before}, {"region": region})
+                after = {"region": region, "force": force}
+                act = Act("set_home", name, tenant, {"region": before}, after)
                 await self._audit_log.add(connection, actor, act)
             await self._watch.run_once(0)
         return tenant

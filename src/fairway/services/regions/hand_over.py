@@ -105,8 +105,10 @@ class HandOver:
         silent = [home, *self._silent, *self._peers.away]
         async with self._database.background() as connection:
             doubtful = await store.doubtful_of(connection, shard, tenant, silent, ROWS_AT_ONCE)
-            after = self._refused_up_to.pop(tenant, LOWEST_JOB_ID)
-            rows = await store.held_of(connection, shard, tenant, home, ROWS_AT_ONCE, after)
+            rows: list[HeldRow] = []
+            if not self._is_silent(home):  # of a lost region very much is held: it is not read
+                after = self._refused_up_to.pop(tenant, LOWEST_JOB_ID)
+                rows = await store.held_of(connection, shard, tenant, home, ROWS_AT_ONCE, after)
         is_surer = bool(doubtful) and await self._make_sure(shard, tenant, doubtful)
         return await self._offer(shard, tenant, home, _one_kind(rows)) or is_surer
 

@@ -79,9 +79,9 @@ WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL
 ORDER BY id LIMIT :limit
 
 -- name: doubtful_of
--- The oldest that were sent to another region, which may have them; of those that can be asked.
-SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND told IS NULL AND offered_to <> ALL(:but::text[])
+-- The oldest that were sent to another region, which may have them; of those that can be asked. It is asked by their ids alone.
+SELECT id::text AS id, kind, job_count, ''::bytea AS body, offered_to FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND told IS NULL AND offered_to IS NOT NULL AND offered_to <> ALL(:but::text[])
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
