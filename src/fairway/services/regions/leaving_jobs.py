@@ -78,7 +78,7 @@ class Moving:
                 self._running.discard(tenant)
                 self._due_us[tenant] = now_us + RUNS_US
             else:
-                self._homes.emptied(tenant)
+                self._homes.emptied(tenant, self._away_at[tenant])
                 self._due_us[tenant] = now_us + AGAIN_US
         return BUSY_SECONDS if with_rows or len(due) > len(looked_at) else REST_SECONDS
 
