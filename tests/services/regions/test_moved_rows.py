@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import msgspec
-from tests.services.platform_room import new, submit
+from tests.services.platform_room import new, stored, submit
+from tests.services.regions.test_hand_over import Homes, Peers, handing
 
 from fairway.core.errors import FairwayError
 from fairway.core.ids import FIRST_SHARD, JobId
+from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldCall, HeldKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -56,3 +58,21 @@ async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
     asked = tenant.id, FIRST_SHARD, [row.row["id"] for row in rows]
     assert await taking.known(*asked, asks_itself=False) == {*jobs}
     assert await taking.known(*asked, asks_itself=True) == {jobs[1]}
+
+
+async def test_the_other_job_of_a_key_comes_back_with_its_tenant(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """One call was accepted in both regions; ours gave way, and its tenant moves here."""
+    keyed = new(idempotency_key="k", body_hash=b"same")
+    (job,) = await submit(platform, tenant, keyed)
+    (row,) = await leave(platform, tenant, job)
+    other = platform.submissions.ids.make(FIRST_SHARD, 1)[0]
+    home = Peers(lambda region, path, said: msgspec.msgpack.encode([[[other, True]]]))
+    await handing(platform.database, Homes(**{f"t{tenant.id}": "us"}), home).run_once(0)
+    row.row["id"] = other
+    taking = MovedRows(
+        platform.database, platform.directory, platform.dispatcher, platform.hints, lambda: None
+    )
+    assert await taking.take(MovedLot(tenant.id, HeldKind.JOB, [row])) == [None]
+    assert await stored(platform, other) == (State.QUEUED, 0)

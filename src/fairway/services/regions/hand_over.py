@@ -20,6 +20,7 @@ from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions.home_table import HomeTable
+from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.regions.peer_calls import (
     BROKEN,
     JOBS_PATH,
@@ -152,7 +153,7 @@ class HandOver:
         rows: Sequence[HeldRow],
         answers: Sequence[Any],
     ) -> bool:
-        taken, others, refused = list[HeldRow](), list[tuple[str, Any]](), dict[str, Any]()
+        taken, others, refused = list[HeldRow](), list[tuple[HeldRow, Any]](), dict[str, Any]()
         for row, answer in zip(rows, answers, strict=True):
             is_moved = row.kind != HeldKind.SUBMISSION  # it is a job already: nothing ends its wait
             if is_to_be_sent_again(answer) or (is_moved and isinstance(answer, dict)):
@@ -163,12 +164,15 @@ class HandOver:
             if told is None:
                 taken.append(row)
             else:
-                others.append((row.id, told))
+                others.append((row, told))
         async with self._database.background() as connection, connection.transaction():
             if taken:
                 await store.handed_over(connection, shard, tenant, [row.id for row in taken])
-            for id_, told in others:
-                await store.tell(connection, shard, tenant, id_, json.dumps(told))
+            for row, told in others:
+                if row.kind == HeldKind.JOB and (key := _key_of(row)) is not None:
+                    both = row.id, told[0]
+                    await store.pass_key_on(connection, shard, tenant, key, both)
+                await store.tell(connection, shard, tenant, row.id, json.dumps(told))
         if refused:
             self._refused_up_to[tenant] = rows[-1].id
         self._note_refusals(home, tenant, refused)
@@ -237,6 +241,10 @@ def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:
             break
         found.append(row)
     return found
+
+
+def _key_of(row: HeldRow) -> str | None:
+    return msgspec.json.decode(row.body, type=MovedRow).key
 
 
 def _first_refusal(answer: Sequence[Any]) -> Any:

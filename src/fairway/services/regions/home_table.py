@@ -69,9 +69,10 @@ class HomeTable:
             one: self._homes.get(one) for one in self._directory.tenants if not self.is_here(one)
         }
 
-    def emptied(self, tenant: TenantId) -> None:
-        """All that can be handed over is gone: members of flows may go on here."""
-        if tenant not in self._emptied:
+    def emptied(self, tenant: TenantId, under: Home | None) -> None:
+        """All that can be handed over is gone: members of flows may go on here. Not if the home is
+        another by now: who came back meanwhile would be held by nothing when it leaves again."""
+        if tenant not in self._emptied and self._homes.get(tenant) == under:
             self._emptied.add(tenant)
             self._holds.replace_for(SOURCE, {tenant: ()})
 
@@ -85,6 +86,7 @@ class HomeTable:
             tenant: home for tenant, home in changed.items() if self._homes.get(tenant) != home
         }
         self._homes.update(moved)
+        self._emptied -= moved.keys()  # it may have been here between two looks
         tenants = self._directory.tenants
         if is_other:
             self._hold(tenants)

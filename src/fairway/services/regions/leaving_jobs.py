@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
-from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId
+from fairway.core.ids import HIGHEST_JOB_ID, LOWEST_JOB_ID, ShardId, TenantId, Term
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.ownership.tenant_shards import TenantShards
@@ -27,6 +27,7 @@ from fairway.store import history
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions import regions
+from fairway.store.webhooks.deliveries import hold_term
 
 log = logger("regions")
 
@@ -61,12 +62,14 @@ class Moving:
         self._away_at: dict[TenantId, Home | None] = {}
         self._changes_known = 0  # of homes
         self._cursors: dict[TenantId, str] = {}
+        self._walked_under: dict[TenantId, Term] = {}  # of its shard, from the first page on
         self._running: set[TenantId] = set()  # something of theirs was seen to run, in this walk
 
     async def run_once(self, now_us: int) -> float:
         self._know(now_us)
         due = [one for one, at_us in self._due_us.items() if at_us <= now_us and self._is_ours(one)]
         looked_at = due[:TENANTS_LOOKED_AT]
+        self._begin_anew_under_other_terms(looked_at)
         with_rows = await self._with_rows(looked_at)
         empty = {tenant for tenant in looked_at if tenant not in with_rows}
         for tenant in [one for one in looked_at if one in with_rows][:TENANTS_PER_ROUND]:
@@ -78,7 +81,7 @@ class Moving:
                 self._running.discard(tenant)
                 self._due_us[tenant] = now_us + RUNS_US
             else:
-                self._homes.emptied(tenant)
+                self._homes.emptied(tenant, self._away_at[tenant])
                 self._due_us[tenant] = now_us + AGAIN_US
         return BUSY_SECONDS if with_rows or len(due) > len(looked_at) else REST_SECONDS
 
@@ -95,13 +98,31 @@ class Moving:
         }
         self._cursors = {one: at for one, at in self._cursors.items() if one in same}
         self._running &= same
+        self._walked_under = {one: at for one, at in self._walked_under.items() if one in same}
+
+    def _begin_anew_under_other_terms(self, tenants: Iterable[TenantId]) -> None:
+        """What was passed over under a term that had run out was not taken out."""
+        for tenant in tenants:
+            term = self._dispatcher.term_of(self._shard(tenant))
+            if term is not None and self._walked_under.get(tenant) != term:
+                self._walked_under[tenant] = term
+                self._cursors.pop(tenant, None)
 
     async def _note_handed_over(self, tenants: Iterable[TenantId]) -> None:
-        """Under the homes that were known when they were looked through from the beginning."""
+        """Under the homes that were known when they were looked through from the beginning. Of
+        shards that are still ours: under an old term nothing leaves the jobs."""
         homes = {one: home for one in tenants if (home := self._away_at[one]) is not None}
-        if homes:
-            async with self._database.background() as connection:
-                await regions.note_handed_over(connection, homes)
+        if not homes:
+            return
+        walked = {(self._shard(one), self._walked_under[one]) for one in homes}
+        async with self._database.background() as connection:
+            in_force = {one for one in walked if await hold_term(connection, *one) is not None}
+            ours = {
+                one: home
+                for one, home in homes.items()
+                if (self._shard(one), self._walked_under[one]) in in_force
+            }
+            await regions.note_handed_over(connection, ours)
 
     def _is_ours(self, tenant: TenantId) -> bool:
         return self._dispatcher.is_open(self._shard(tenant))
@@ -122,7 +143,7 @@ class Moving:
     async def _is_empty_after_a_page(self, tenant: TenantId) -> bool:
         shard, before = self._shard(tenant), self._cursors.get(tenant, HIGHEST_JOB_ID)
         term = self._dispatcher.term_of(shard)
-        if term is None:
+        if term is None or term != self._walked_under.get(tenant):
             return False
         wanted = JobFilter(before, LOWEST_JOB_ID, UNFINISHED, None, None, JOBS_AT_ONCE)
         async with self._database.background() as connection:

@@ -102,6 +102,11 @@ DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:id
 -- name: tell_held
 UPDATE held_jobs SET told = :told, body = '' WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
 
+-- name: pass_key_on
+-- The Idempotency-Key of a job that turned out to be another is that one's here, too: it may come back with its tenant, and
+-- would else be taken for the first, which is nowhere any more.
+UPDATE idempotency SET job = :became::uuid WHERE shard = :shard AND tenant = :tenant AND key = :key AND job = :id::uuid
+
 -- name: find_held
 -- Calls that a job may have come with, if it is held here or what became of it is known: ids of calls that came at one moment
 -- through several servers lie between each other. Of the nearest so many, for a tenant may have very many.

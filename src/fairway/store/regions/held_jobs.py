@@ -140,6 +140,14 @@ async def tell(
     await execute(connection, _SQL["tell_held"], shard=shard, tenant=tenant, id=id_, told=told)
 
 
+async def pass_key_on(
+    connection: Connection, shard: ShardId, tenant: TenantId, key: str, jobs: tuple[str, str]
+) -> None:
+    """From the first of the jobs to the second, which it turned out to be."""
+    asked = {"shard": shard, "tenant": tenant, "key": key, "id": jobs[0], "became": jobs[1]}
+    await execute(connection, _SQL["pass_key_on"], **asked)
+
+
 async def find(
     connection: Connection, shard: ShardId, tenant: TenantId, job: JobId
 ) -> list[FoundHeld]:
