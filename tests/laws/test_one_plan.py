@@ -173,7 +173,7 @@ OWN: Values = {
         "after": f'["{LOWEST_JOB_ID}"]',
     },
     "hold_jobs": {"mark": b"\x00", "mark_bytes": 1, "term": 1},
-    "known_jobs": {"asks_itself": False},
+    "known_jobs": {"but_offered_to": None},
 }  # fmt: skip
 
 

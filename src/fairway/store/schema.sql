@@ -1040,6 +1040,7 @@ CREATE TABLE held_jobs (
     PRIMARY KEY (shard, tenant, id)
 );
 CREATE INDEX held_jobs_waiting ON held_jobs (shard, tenant, id) WHERE told IS NULL;
+CREATE INDEX held_jobs_offered ON held_jobs (shard, tenant, id) WHERE told IS NULL AND offered_to IS NOT NULL;
 
 ALTER TABLE held_jobs ENABLE ROW LEVEL SECURITY;
 CREATE POLICY of_tenant ON held_jobs USING (tenant = current_tenant());

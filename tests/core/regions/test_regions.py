@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, REGION_BITS, JobId, ShardId, ids_from
-from fairway.core.regions.hand_over import is_final_refusal, is_to_be_sent_again, said_of
+from fairway.core.regions.hand_over import (
+    in_doubt_here,
+    is_final_refusal,
+    is_to_be_sent_again,
+    said_of,
+)
 from fairway.core.regions.homes import (
     ALONE_SECONDS,
     STALE_SECONDS,
@@ -185,3 +190,13 @@ def test_a_store_that_no_server_of_the_region_may_serve() -> None:
     assert unfit_store("eu", "eu", has_parts=False) is None
     assert unfit_store("eu", None, has_parts=False) is None
     assert unfit_store("", None, has_parts=True) is None
+
+
+@given(st.permutations(["asia", "eu", "us"]))
+def test_of_two_that_leave_a_job_to_each_other_one_keeps_it(names: list[str]) -> None:
+    """Each holds it and has offered it to the other; the home is the third."""
+    one, two, home = names
+    drops = [in_doubt_here(here, asker, home) is None for here, asker in ((one, two), (two, one))]
+    assert sorted(drops) == [False, True]
+    assert in_doubt_here(one, two, two) is None, "what is held here comes to who asks, its home"
+    assert in_doubt_here(one, one, home) == one, "held is not arrived"

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from fairway.core.ids import FIRST_SHARD, JobId, TenantId, make_job_ids
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldCall
 from fairway.core.regions.region_map import region_map
 from fairway.runtime.clock import SystemClock
@@ -224,8 +225,9 @@ async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
             self.heard.append((region, path))
             if path == KNOWN_PATH:
                 tenant, ids, asker = msgspec.msgpack.decode(body)
-                asks = {"asks_itself": asker == region}
-                found = await store.known_jobs(connection, FIRST_SHARD, tenant, ids, **asks)
+                but = in_doubt_here(region, asker, "eu")
+                of_shard = connection, FIRST_SHARD, tenant, ids
+                found = await store.known_jobs(*of_shard, but_offered_to=but)
                 return msgspec.msgpack.encode(sorted(found))
             sent.append(msgspec.msgpack.decode(body))
             return msgspec.msgpack.encode([[None], {}])

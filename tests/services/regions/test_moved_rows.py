@@ -56,8 +56,11 @@ async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
     assert isinstance(refused, FairwayError)
     assert (refused.code, taken) == ("UNKNOWN_POOL", None)
     asked = tenant.id, FIRST_SHARD, [row.row["id"] for row in rows]
-    assert await taking.known(*asked, asks_itself=False) == {*jobs}
-    assert await taking.known(*asked, asks_itself=True) == {jobs[1]}
+    assert await taking.known(*asked, but_offered_to=None) == {*jobs}
+    assert await taking.known(*asked, but_offered_to="us") == {*jobs}, "it was offered to nobody"
+    async with platform.database.background() as connection:
+        await store.offer(connection, FIRST_SHARD, tenant.id, [jobs[0]], "us")
+    assert await taking.known(*asked, but_offered_to="us") == {jobs[1]}
 
 
 async def test_the_other_job_of_a_key_comes_back_with_its_tenant(

@@ -28,6 +28,7 @@ from fairway.api.passing import Passing
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.core.ids import TenantId
+from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldKind
 from fairway.core.regions.homes import Home
 from fairway.core.tenant import Tenant
@@ -144,11 +145,12 @@ class RegionInlet:
         of, ids, asker = msgspec.msgpack.decode(body, type=tuple[int, list[str], str])
         tenant, here = TenantId(of), self._regions.map.here
         is_sure = await self._regions.watch.make_sure()
-        if not is_sure or self._regions.elsewhere(tenant) is None:
+        home = self._regions.elsewhere(tenant)
+        if not is_sure or home is None:
             raise Unavailable(code="NOT_HOME")
-        shard = self._platform.tenant_shards.of(tenant)
-        known = self._regions.moved_rows.known
-        found = await known(tenant, shard, ids[:IDS_MAX], asks_itself=asker == here)
+        shard, known = self._platform.tenant_shards.of(tenant), self._regions.moved_rows.known
+        but = in_doubt_here(here, asker, home)
+        found = await known(tenant, shard, ids[:IDS_MAX], but_offered_to=but)
         return encode(sorted(found))
 
     async def _tell_remaining(self, body: bytes) -> bytes:

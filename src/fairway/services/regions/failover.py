@@ -149,7 +149,8 @@ class RegionActs:
         body = msgspec.msgpack.encode(homes)
         try:
             told = await self._peers.call(region, REMAINING_PATH, body, REMAINING_SECONDS_MAX)
-            return msgspec.msgpack.decode(told, type=dict[TenantId, int])
+            found = msgspec.msgpack.decode(told, type=dict[TenantId, int])
+            return {tenant: jobs for tenant, jobs in found.items() if tenant in homes}
         except (*BROKEN, msgspec.DecodeError):
             raise Conflict(
                 f"The region {region} does not say what it has still to hand over: nobody moves to"

@@ -95,11 +95,12 @@ class MovedRows:
         return refused
 
     async def known(
-        self, tenant: TenantId, shard: ShardId, ids: Sequence[str], *, asks_itself: bool
+        self, tenant: TenantId, shard: ShardId, ids: Sequence[str], *, but_offered_to: str | None
     ) -> set[str]:
-        """Which of these are here, as jobs or held; for this region itself, as jobs."""
+        """Which of these are here, as jobs or held, but for what was offered to that region."""
+        asked = shard, tenant, ids
         async with self._database.background() as connection:
-            return await store.known_jobs(connection, shard, tenant, ids, asks_itself=asks_itself)
+            return await store.known_jobs(connection, *asked, but_offered_to=but_offered_to)
 
     async def _claim(self, connection: Connection, lot: MovedLot) -> dict[str, JobId]:
         """Jobs whose keys others have here → those others."""

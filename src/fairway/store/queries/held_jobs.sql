@@ -123,12 +123,12 @@ FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenan
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
--- Which of these are in this store, as jobs or held. A region that asks itself asks about what it holds: that it is held says
--- nothing then.
+-- Which of these are in this store, as jobs or held; those that were offered to a region that is named are not meant.
 SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
 UNION
 SELECT id::text FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND NOT :asks_itself::bool
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+  AND (:but_offered_to::text IS NULL OR offered_to IS DISTINCT FROM :but_offered_to::text)
 
 -- name: insert_moved_jobs
 -- As they stood in the store that they come from; the same ids again are the same jobs.

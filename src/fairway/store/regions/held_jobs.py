@@ -170,9 +170,9 @@ async def known_jobs(
     tenant: TenantId,
     ids: Sequence[str],
     *,
-    asks_itself: bool,
+    but_offered_to: str | None,
 ) -> set[str]:
-    asked = {"shard": shard, "tenant": tenant, "ids": ids, "asks_itself": asks_itself}
+    asked = {"shard": shard, "tenant": tenant, "ids": ids, "but_offered_to": but_offered_to}
     return set(await fetch_values(connection, _SQL["known_jobs"], **asked))
 
 

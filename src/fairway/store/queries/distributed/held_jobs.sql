@@ -20,7 +20,10 @@ WITH gone AS (
     JOIN job_types ON job_types.id = gone.type
     JOIN pools ON pools.number = gone.pool
     LEFT JOIN keys ON keys.tenant = gone.tenant AND keys.job = gone.id
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (shard, tenant, id) DO UPDATE
+        SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
+            offered_to = NULL, told = NULL
+        WHERE held_jobs.told IS NOT NULL
 )
 SELECT gone.id::text AS id FROM gone
 
