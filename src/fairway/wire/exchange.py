@@ -307,7 +307,10 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     ] = {}
     owners: Annotated[
         list[OwnerAt],
-        doc("Who owns which shards, where several servers do and you do not know of it yet."),
+        doc(
+            "Who owns which shards, where several servers do, or another one than you called, and"
+            " you do not know of it yet."
+        ),
     ] = []
     owners_version: Annotated[int, doc("Of that list; a newer one has a larger number.")] = 0
 

@@ -170,7 +170,7 @@ class Exchange:
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         if news and news.leases:
             shed_payloads(news.leases)
-        reply = self._owner_words.told(request, told(reply, misplaced))
+        reply = self._owner_words.told(scope, request, told(reply, misplaced))
         await send_whole(scope, send, 200, wire.encode(reply))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:

@@ -13,7 +13,8 @@ from urllib.parse import parse_qs
 from msgspec.structs import replace
 
 from fairway.api.http.asgi import Scope, Send
-from fairway.api.relay import Relay
+from fairway.api.http.headers import header
+from fairway.api.relay import RELAYED, Relay
 from fairway.core.errors import Unavailable
 from fairway.core.ids import PoolId
 from fairway.core.pools import PoolTable
@@ -69,8 +70,11 @@ class OwnerWords:
         self._pools = platform.registry.pools
         self._owners = OwnerList(lambda: platform.ownership.owners)
 
-    def told(self, request: wire.ExchangeRequest, reply: wire.ExchangeReply) -> wire.ExchangeReply:
-        news = self._owners.news(request.owners)
+    def told(
+        self, scope: Scope, request: wire.ExchangeRequest, reply: wire.ExchangeReply
+    ) -> wire.ExchangeReply:
+        is_passed_on = header(scope, RELAYED) is not None
+        news = self._owners.news(request.owners, is_passed_on=is_passed_on)
         if news is not None:
             shards = news.shards.items()
             owners = [wire.OwnerAt(url=url, shards=list(owned)) for url, owned in shards]

@@ -1,4 +1,6 @@
-"""Which servers own what, as workers are told: only where there are several, and only what is news.
+"""Which servers own what, as workers are told: only what is news.
+
+And only where there are several, or where the worker speaks through another with the one there is.
 
 A list has a number that grows with every change of owners, as terms do; so a worker that speaks
 to several servers is told of a newer one by whoever knows it first, and of an older one by nobody.
@@ -31,15 +33,17 @@ class OwnerList:
         self._last: dict[ShardId, Owner] = {}  # of shards that nobody owns just now, too
         self._told = ToldOwners(0, {})
 
-    def news(self, known_version: int) -> ToldOwners | None:
-        """For a worker that knows the list of this number; 0: none."""
+    def news(self, known_version: int, *, is_passed_on: bool = False) -> ToldOwners | None:
+        """For a worker that knows the list of this number; 0: none. Its call may have come by way
+        of a server that owns nothing."""
         owners = self._owners()
         if owners is not self._seen:
             self._look(owners)
         told = self._told
         if told.version <= known_version or not told.shards:
             return None
-        return told if known_version or len(told.shards) > 1 else None
+        is_news = known_version or is_passed_on or len(told.shards) > 1
+        return told if is_news else None
 
     def _look(self, owners: Mapping[ShardId, Owner]) -> None:
         self._seen = owners
