@@ -11,6 +11,7 @@ from tests.acceptance.house import House, Server
 from tests.acceptance.processes import is_alive, send, tree, until
 from tests.acceptance.producers import Producers
 
+TERM_SECONDS = 6.0  # long: nobody waits for its end
 UP = re.compile(r'^fairway_server_process_up\{process="(\d)"\} 1\.0$', re.MULTILINE)
 READY = re.compile(
     r'"server": "[0-9a-f]+-(\d)\.(\d+)", .*"event": "server ready"|'
@@ -24,11 +25,17 @@ def ready_processes(server: Server) -> list[int]:
 
 
 async def jobs_go_on_after_a_kill(house: House, server: Server) -> list[str]:
-    """Whoever was connected to it hears of it; all others notice nothing."""
+    """Whoever was connected to it hears of it; all others notice nothing.
+
+    It owned all shards, and the other stood by: that knows at once that it is dead, and goes on.
+    """
     first, second = ready_processes(server)
     async with house.load(rate=60) as load:
         await load.has_accepted(20)
+        killed = time.monotonic()
         send(first, signal.SIGKILL)
+        await server.says("shards taken at once: their process died")
+        assert time.monotonic() - killed < TERM_SECONDS / 2, "its terms were not waited for"
         await until(lambda: len(ready_processes(server)) == 3, 60, "another in its place")
         await load.has_accepted(20)
     assert is_alive(second)
@@ -69,7 +76,8 @@ async def nobody_is_turned_away_by_a_rolling_restart(
 
 
 async def test_two_processes_behind_one_port(house: House, figures: dict[str, str]) -> None:
-    house.settings = house.settings | {"FAIRWAY_SERVER_PROCESSES": "2"}
+    more = {"FAIRWAY_SERVER_PROCESSES": "2", "FAIRWAY_TERM_SECONDS": str(TERM_SECONDS)}
+    house.settings = house.settings | more
     await house.open()
     server = house.servers[0]
     await server.says('"servers ready"')

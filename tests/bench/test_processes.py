@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.bench.processes import AIMS, KINDS, LOADS, PARTS, SPREAD_LOADS, Cost, figures_of
+from fairway.bench.processes import AIMS, KINDS, LOADS, PARTS, Cost, figures_of
 
 
 def test_a_ratio_is_of_the_turns_own_first_kind() -> None:
@@ -17,13 +17,8 @@ def test_a_ratio_is_of_the_turns_own_first_kind() -> None:
         for kind in KINDS
         for load in LOADS
     }
-    for load in SPREAD_LOADS:  # one process that has half or a quarter to do
-        for processes, times in ((2, 1.25), (4, 1.5)):
-            per_job = [dict.fromkeys(PARTS, slow * 1.1 * times) for slow in (1, 5, 2)]
-            costs[KINDS[0].name, f"{load}_by_{processes}"] = [Cost(us, 25.0) for us in per_job]
     figures = figures_of(costs)
     assert figures["batch_1p_1s_us"] == pytest.approx(6.6)
     assert figures["batch_1p_64s_ratio"] == 1.0
     assert figures["single_4p_64s_ratio"] == pytest.approx(1.4 / 1.1, abs=0.001)
-    assert figures["single_own_4p_64s_each_ratio"] == pytest.approx(1.4 / 1.1 / 1.5, abs=0.001)
     assert set(AIMS) == {name for name in figures if name.endswith("_ratio")}

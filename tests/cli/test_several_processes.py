@@ -31,10 +31,11 @@ def test_two_processes_of_up_are_one_platform_and_end_together(
     for _ in range(6):
         ran = fairway(tmp_path, "jobs", "submit", "pack", "--wait", "--json")
         assert json.loads(ran.out.splitlines()[-1])["state"] == "succeeded", ran
+    servers = json.loads(fairway(tmp_path, "servers", "--json").out)["items"]
+    assert sorted(one["name"].split("-")[1][0] for one in servers) == ["1", "2"]
+    assert sorted(one["shards"] for one in servers) == [0, 64], "one stands by"
     assert started.ctrl_c() == 0, started.said
     lines = [json.loads(line) for line in started.said.splitlines() if line.startswith("{")]
-    servers = {one["server"].split("-")[1][0] for one in lines if "server" in one}
-    assert servers == {"1", "2"}
     assert not [one for one in lines if one["level"] == "error"], started.said
 
 

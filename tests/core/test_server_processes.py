@@ -72,6 +72,7 @@ def test_a_process_learns_who_it_is_as_its_parent_says(drawn: tuple[int, int]) -
     group = ProcessGroup("1f00", number, 7, urls, tuple(range(20, 20 + count)), files)
     assert ProcessGroup.of({"FAIRWAY_PROCESS_GROUP": group.said()}) == group
     assert sorted([*group.siblings, number]) == list(range(1, count + 1))
+    assert group.pid_of(group.server_name(4711)) == 4711
 
 
 def test_who_is_alone_is_in_no_group() -> None:

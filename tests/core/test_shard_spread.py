@@ -169,6 +169,69 @@ def test_nobody_stays_for_one_that_leaves_too_or_is_late() -> None:
         assert not is_awaited(spread, "a")
 
 
+def grouped(names: Sequence[str], busy: Mapping[str, int]) -> list[LiveServer]:
+    """Three processes of one server, two of another, and the rest by themselves."""
+    groups = dict(zip(NAMES, ("first", "first", "first", "second", "second"), strict=False))
+    return [
+        one._replace(group=groups.get(one.name, ""), busy_per_mille=busy.get(one.name, 0))
+        for one in there(names)
+    ]
+
+
+busy_of_names = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 1000))
+
+
+@tried(200)
+@given(names=names, owners=owned_or_free, busy=busy_of_names)
+def test_processes_share_their_even_part_among_as_few_as_the_work_needs(
+    names: list[str], owners: list[str | None], busy: dict[str, int]
+) -> None:
+    servers = grouped(names, busy)
+    ended, moved = settle(spread_of(servers, owners))
+    assert not ended.free
+    held = Counter(ended.owned.values())
+    even = quotas(names, held, len(owners))
+    for group in {one.group for one in servers}:
+        ours = [one for one in servers if one.group == group]
+        together = sum(even[one.name] for one in ours)
+        assert sum(held[one.name] for one in ours) == together, "of a server, however many it has"
+        counts = [held[one.name] for one in ours if held[one.name] or not group]
+        assert not counts or max(counts) - min(counts) <= 1
+        used = sum(one.busy_per_mille for one in ours if held[one.name])
+        if group and used == 0 and together:
+            assert len(counts) == 1, "the others stand by"
+    if not any(busy.values()):
+        assert all(count <= 2 for count in moved.values())
+
+
+def test_one_process_owns_what_little_there_is_and_the_next_joins_when_it_is_busy() -> None:
+    spread, moved = settle(spread_of(grouped("abc", {}), [None] * 64))
+    assert len(set(spread.owned.values())) == 1
+    owner = spread.owned[ShardId(0)]
+    busy, _ = settle(spread._replace(servers=grouped("abc", {owner: 900})))
+    assert sorted(Counter(busy.owned.values()).values()) == [32, 32]
+    quiet, _ = settle(busy._replace(servers=grouped("abc", {})))
+    assert len(set(quiet.owned.values())) == 1
+    assert not moved
+
+
+def test_when_the_only_owner_leaves_a_sibling_gets_its_first_shards_while_it_still_grants() -> None:
+    servers = grouped("abc", {})
+    going = [one._replace(is_leaving=one.name == "a") for one in servers]
+    spread = spread_of(going, ["a"] * 64)
+    assert is_awaited(spread, "a")
+    first = plan(spread)
+    (taker,) = set(first.give.values())
+    assert taker in "bc"
+    spread = done(spread, first)
+    assert not is_awaited(spread, "a")
+    assert plan(spread).give == {}, "it lets all others go at once"
+    gone = Spread(
+        servers[1:], dict(first.give), [s for s in map(ShardId, range(64)) if s not in first.give]
+    )
+    assert set(plan(gone).take.values()) == {taker}
+
+
 def test_the_first_shards_are_spread_over_all_servers() -> None:
     """Tenants fill shards by their numbers: a few of them must not all be one server's."""
     spread = spread_of(there("a"), ["a"] * 64)

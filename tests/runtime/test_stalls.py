@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from fairway.runtime.stalls import QUIET_SECONDS, StallWatch
+from fairway.runtime.stalls import QUIET_SECONDS, StallWatch, ThreadBusy
 from fairway.runtime.telemetry import Metrics
 
 
@@ -67,3 +67,19 @@ async def test_beats_are_rare_while_nothing_is_computed_and_near_when_something_
     watch.stop()
     watch.stir()
     assert watch._timer is None
+
+
+def test_a_thread_that_computes_is_busy_and_is_called_so_a_while_after() -> None:
+    busy = ThreadBusy(rise_seconds=0.05, fall_seconds=5.0)
+    until = time.thread_time() + 0.15
+    while time.thread_time() < until:
+        busy.look()
+    computed = busy.per_mille
+    assert computed > 0
+    time.sleep(0.2)
+    busy.look()
+    assert computed * 0.9 < busy.per_mille < computed
+    quick = ThreadBusy(rise_seconds=0.01)
+    time.sleep(0.1)
+    quick.look()
+    assert quick.per_mille < 200

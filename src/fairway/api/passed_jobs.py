@@ -33,7 +33,7 @@ from fairway.wire.problems import CODES, error_of
 log = logger("passed_jobs")
 
 #: Of the relay: whether another server must answer for this shard.
-IsElsewhere: TypeAlias = Callable[[ShardId], bool]
+IsElsewhere: TypeAlias = Callable[[ShardId | None], bool]  # None: whatever it is, nothing is here
 
 SUBMIT_PATH = "/internal/submit"
 ENVELOPE_BYTES_MAX = 4 << 20  # around the jobs of a call

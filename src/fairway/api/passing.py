@@ -146,7 +146,8 @@ class Passing:
             return ()
         number, connection = self._numbers.get(url), scope.get(CONNECTION)
         if number is not None and connection is not None:
-            connection.passed_on(tenant.id, number)
+            owns_nothing = self._is_elsewhere(None)
+            connection.passed_on(tenant.id, number, owns_nothing=owns_nothing)
         return ((OWNER, url.encode("latin-1", "replace")),)
 
     def submit(

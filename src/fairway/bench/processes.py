@@ -4,9 +4,8 @@
     one job a request; each on connections that speak for all tenants, as a gateway's do (`batch`,
     `single`), and on connections that speak for one each, as producers' do (`batch_own`,
     `single_own`). Of each the processor time a job of servers, worker and PostgreSQL, apart and
-    together, and the sum as a ratio to one process with one shard. What comes one by one is dearer
-    the less of it comes to a process at a time: `…_each_ratio` is against one process that is sent
-    as much as each of several is.
+    together, and the sum as a ratio to one process with one shard. As few processes own shards as
+    the work needs, unless `FAIRWAY_CONSOLIDATE_PROCESSES=false` is in the environment.
 
 Each kind has a platform of its own; all are there during the whole run and take turns, so that they
 meet the same moments of the machine. Jobs come at the same rate everywhere, for who has more to do
@@ -78,30 +77,12 @@ class ProcessOptions(NamedTuple):
     singles_per_second: int
 
 
-SPREAD_LOADS = ("single", "single_own")  # whose cost depends on how much a process is sent
-SPREAD_OVER = [kind for kind in KINDS if kind.processes > 1]
-
-
 class Load(NamedTuple):
     name: str
     sources: Callable[[BenchPlatform], list[Requests]]  # one for each connection
     jobs: int  # of one request
     per_second: float  # jobs; the same for every kind
     requests_before: int = 0  # on each connection, before the time is taken
-
-    def share_of(self, processes: int) -> Load:
-        """What each of so many is sent of it."""
-        name = share_name(self.name, processes)
-        return self._replace(name=name, per_second=self.per_second / processes)
-
-
-def share_name(load: str, processes: int) -> str:
-    return f"{load}_by_{processes}"
-
-
-def shares_of(loads: Sequence[Load]) -> list[Load]:
-    spread = [load for load in loads if load.name in SPREAD_LOADS]
-    return [load.share_of(kind.processes) for kind in SPREAD_OVER for load in spread]
 
 
 def for_all(requests: Callable[[BenchPlatform], Requests]) -> Callable[..., list[Requests]]:
@@ -162,7 +143,7 @@ async def measure(options: ProcessOptions) -> dict[str, float]:
         for turn in range(options.turns):
             for one in there if turn % 2 == 0 else reversed(there):
                 with part(f"turn {turn + 1} of {options.turns}, {one.kind.name}"):
-                    for load in loads if one.kind != KINDS[0] else (*loads, *shares_of(loads)):
+                    for load in loads:
                         spent = await _cost(one, load, options.seconds)
                         costs.setdefault((one.kind.name, load.name), []).append(spent)
     return figures_of(costs)
@@ -274,9 +255,6 @@ def figures_of(costs: Costs) -> dict[str, float]:
             figures[f"{load}_{kind.name}_jobs_per_s"] = round(rate)
             if kind.name != first:
                 figures[f"{load}_{kind.name}_ratio"] = ratio(whole, costs[first, load])
-            if load in SPREAD_LOADS and kind in SPREAD_OVER:
-                alone = costs[first, share_name(load, kind.processes)]
-                figures[f"{load}_{kind.name}_each_ratio"] = ratio(whole, alone)
     return figures
 
 
@@ -289,8 +267,4 @@ AIMS = {
     f"{load}_{kind.name}_ratio": Aim(f"≤ {RATIO_MAX}", lambda v: v <= RATIO_MAX)
     for load in LOADS
     for kind in KINDS[1:]
-} | {
-    f"{load}_{kind.name}_each_ratio": Aim(f"≤ {RATIO_MAX}", lambda v: v <= RATIO_MAX)
-    for load in SPREAD_LOADS
-    for kind in SPREAD_OVER
 }

@@ -112,6 +112,20 @@ class ProcessGroup(NamedTuple):
         """Another in every life: what the last one owned is not owned by this one."""
         return f"{self.name}-{self.number}.{pid}"
 
+    def pid_of(self, server_name: str) -> int | None:
+        """The process that has or had this name, if it was one of these."""
+        group, _, life = server_name.rpartition("-")
+        number, _, pid = life.partition(".")
+        is_ours = group == self.name and number.isdecimal() and pid.isdecimal()
+        return int(pid) if is_ours else None
+
+
+class ServerIdentity(NamedTuple):
+    """Who a server is, in one life of it."""
+
+    name: str
+    group: ProcessGroup | None  # of the processes that it is one of
+
 
 def _words(numbers: tuple[int, ...]) -> str:
     return ",".join(map(str, numbers))

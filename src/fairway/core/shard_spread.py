@@ -4,7 +4,8 @@ Every server reads the same rows, comes to the same plan and does its own part o
 has to be asked, and two that read at slightly different moments disagree for a round at most. A
 server's quota is its even part of the shards, at most `ceil(shards / servers)`; the uneven rest
 stays with those that hold most. So a server that joins or leaves moves no more than it must, and
-within the quotas nothing moves.
+within the quotas nothing moves. Processes behind one address have their quotas together: as few of
+them as the work needs own shards, the others stand by (`core/ownership/consolidation.py`).
 
 Whoever came a moment ago gets nothing yet, and who is late with its heartbeat gets nothing more but
 loses nothing either: a server that flaps moves no shard. Decisions alone: rows are read, shards
@@ -18,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from fairway.core.ids import ShardId
+from fairway.core.ownership.consolidation import owners_needed
 
 SHARDS_PER_MOVE = 16  # of so many shards one is on its way at a time, in all the cluster
 GOLDEN = 0x9E3779B1  # the golden ratio in 32 bits: neighbours land far apart
@@ -30,6 +32,8 @@ class LiveServer(NamedTuple):
     is_settled: bool  # it has been there for a while
     is_prompt: bool  # its last heartbeat was not late
     is_leaving: bool = False
+    group: str = ""  # of processes that share one server's part of the work; "": it is in none
+    busy_per_mille: int = 0  # of a core
 
 
 class Spread(NamedTuple):
@@ -61,9 +65,10 @@ def members(spread: Spread) -> list[LiveServer]:
 
 
 def is_awaited(spread: Spread, name: str) -> bool:
-    """Whether an owner that is to stop should stay for a moment: somebody came, and owns nothing.
+    """Whether an owner that is to stop should stay for a moment: nobody else owns anything yet.
 
     No worker knows a server that owns nothing, so nobody would be granted a job while they find it.
+    Who is awaited hands over its first shards while it still grants, then lets all others go.
     """
     others = {one.name for one in spread.servers if not one.is_leaving and one.is_prompt} - {name}
     held = Counter(spread.owned.values())
@@ -80,6 +85,28 @@ def quotas(names: Iterable[str], held: Mapping[str, int], shards: int) -> dict[s
         return {}
     each, rest = divmod(shards, len(most_first))
     return {name: each + (place < rest) for place, name in enumerate(most_first)}
+
+
+def consolidated(
+    there: Iterable[LiveServer], held: Mapping[str, int], even: Mapping[str, int]
+) -> dict[str, int]:
+    """The same quotas, but those of each group's processes are had by as few as its work needs.
+
+    Those that hold most go on, so that nothing moves but from or to one that joins them or stops.
+    """
+    groups: dict[str, list[LiveServer]] = {}
+    for one in there:
+        if one.group:
+            groups.setdefault(one.group, []).append(one)
+    allowed = dict(even)
+    for group in groups.values():
+        owners = [one for one in group if held.get(one.name, 0)]
+        needed = owners_needed([one.busy_per_mille for one in owners], len(group))
+        most_first = sorted(group, key=lambda one: (-held.get(one.name, 0), not one.is_prompt, one))
+        working = [one.name for one in most_first[:needed]]
+        together = sum(even[one.name] for one in group)
+        allowed |= dict.fromkeys((one.name for one in group), 0) | quotas(working, held, together)
+    return allowed
 
 
 def moves_at_once(shards: int) -> int:
@@ -102,7 +129,8 @@ def plan(spread: Spread) -> SpreadPlan:
     held = Counter(spread.owned.values())
     names = [one.name for one in there]
     known = sum(held[name] for name in names)
-    allowed = quotas(names, held, known + len(spread.free) + _of_leaving(spread, held))
+    even = quotas(names, held, known + len(spread.free) + _of_leaving(spread, held))
+    allowed = consolidated(there, held, even)
     lacking = {
         one.name: allowed[one.name] - held[one.name]
         for one in there
@@ -112,7 +140,10 @@ def plan(spread: Spread) -> SpreadPlan:
     if known + _of_leaving(spread, held) < len(spread.owned):
         return SpreadPlan(take, {})  # one of a build before this would take what is let go
     limit = moves_at_once(len(spread.owned) + len(spread.free))
-    surplus = _surplus(spread, held, allowed)
+    awaited = [
+        one.name for one in spread.servers if one.is_leaving and is_awaited(spread, one.name)
+    ]
+    surplus = _surplus(spread, held, allowed | dict.fromkeys(awaited, 0))
     return SpreadPlan(take, _deal(surplus[: max(limit - len(take) - spread.moving, 0)], lacking))
 
 

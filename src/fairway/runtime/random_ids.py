@@ -17,7 +17,7 @@ from fairway.core.ids import (
 )
 from fairway.core.keys import ApiKey
 from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
-from fairway.core.server_processes import ProcessGroup
+from fairway.core.server_processes import ProcessGroup, ServerIdentity
 from fairway.runtime.clock import Clock
 
 
@@ -50,10 +50,11 @@ def lease_tokens(secret: str = "") -> LeaseTokens:
     return LeaseTokens(secret or secrets.token_hex(32), secrets.token_hex(LIFE_DIGITS // 2))
 
 
-def server_name(environment: Mapping[str, str] = os.environ) -> str:
+def server_identity(environment: Mapping[str, str] = os.environ) -> ServerIdentity:
     """By which other servers tell one from all that are and were."""
     group = ProcessGroup.of(environment)
-    return secrets.token_hex(8) if group is None else group.server_name(os.getpid())
+    name = secrets.token_hex(8) if group is None else group.server_name(os.getpid())
+    return ServerIdentity(name, group)
 
 
 def session_key() -> str:

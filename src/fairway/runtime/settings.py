@@ -94,6 +94,9 @@ class Settings:
     server_processes: int = 0
     """Server processes of `fairway server` and `fairway up` behind one port; 0: by cores, one on up
     to 2, then half of them, 8 at most. See [all cores](OPERATING.md#all-cores-of-a-machine)."""
+    consolidate_processes: bool = True
+    """Of several server processes as few own shards as the work needs, and the others stand by;
+    `false`: all have their even part. See [what it costs](SCALE.md#all-cores-of-a-machine)."""
     process_port: int = 0
     """Each of several server processes has an address of its own besides, for other servers and
     workers: this port and those that follow, for firewalls; 0: any that are free."""
@@ -112,14 +115,11 @@ class Settings:
     `eu=http://a:8700,http://b:8700;us=http://c:8700`. New ones are appended: a region's place is
     its number in job ids. The first is the directory until a failover."""
     region_secret: str = ""
-    """By which servers of different regions know each other: 16 characters or more, the same in
-    all regions."""
+    """By which regions know each other's servers: 16 characters or more, the same everywhere."""
     held_jobs_max: int = 100_000
-    """Jobs kept for homes in other regions that cannot be reached; of one tenant a fourth. Then 503
-    `HELD_FULL`."""
+    """Jobs kept for homes that cannot be reached; of one tenant a fourth. Then 503 `HELD_FULL`."""
     retention_days: int = 7
-    """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
-    on."""
+    """How long jobs that ended are kept; then their partition goes. Unfinished ones live on."""
     event_retention_hours: int = 72
     """How long events are kept at least, in tenants' logs: whole days of them go."""
     deleted_tenant_days: int = 30

@@ -7,11 +7,14 @@ the last beat tells the two apart, and holds whatever the load was.
 To be woken costs more than a beat itself, and nothing is held up in a loop that computes nothing:
 then beats are rare, and whatever begins to work says so (`stir`), so that the next one is near.
 What works without having said so is noticed by the time that it computed.
+
+And how busy the loop's thread is on the whole. Decides nothing about what follows from either.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import NamedTuple
 
@@ -94,3 +97,31 @@ class StallWatch:
 
 def _worse(one: Stall, other: Stall) -> Stall:
     return Stall(*map(max, one, other))
+
+
+class ThreadBusy:
+    """How much of a core the thread that looks uses: others see it before they give it more.
+
+    The time that the kernel counted for it, not what a clock showed: a machine that is busy with
+    something else makes nobody busy here. What was seen before counts less and less.
+    """
+
+    def __init__(self, rise_seconds: float, fall_seconds: float | None = None) -> None:
+        self._rise_seconds = rise_seconds
+        self._fall_seconds = rise_seconds if fall_seconds is None else fall_seconds
+        self._part = 0.0
+        self._at, self._used = time.monotonic(), time.thread_time()
+
+    @property
+    def per_mille(self) -> int:
+        return round(1000 * self._part)
+
+    def look(self) -> None:
+        at, used = time.monotonic(), time.thread_time()
+        passed = at - self._at
+        if passed <= 0:
+            return
+        part = (used - self._used) / passed
+        memory_seconds = self._rise_seconds if part > self._part else self._fall_seconds
+        self._part += (part - self._part) * -math.expm1(-passed / memory_seconds)
+        self._at, self._used = at, used

@@ -18,7 +18,7 @@ from fairway.core.redaction import Redaction
 from fairway.runtime.clock import Clock
 from fairway.runtime.instruments import of_server, steps_of
 from fairway.runtime.loops import Step, Wakeups
-from fairway.runtime.random_ids import JobIdFactory, server_name
+from fairway.runtime.random_ids import JobIdFactory, server_identity
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import logger
@@ -339,7 +339,7 @@ class Platform:
             self.settings,
             ports,
             clock=self.clock,
-            server_name=server_name(),
+            server=server_identity(),
         )
         told = self.watchers, self.hints, self.audit_log, self.wakeups.of("promoter")
         made_of = self.database, self.tenant_shards, self.settings, self.metrics, self.clock

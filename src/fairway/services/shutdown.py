@@ -55,7 +55,7 @@ async def _stay_while_awaited(ownership: Ownership) -> None:
     """
     with suppress(*DISCONNECTED):
         async with asyncio.timeout(LOOK_SECONDS_MAX):
-            await ownership.looked()
+            await ownership.about_to_leave()
         async with asyncio.timeout(STAY_SECONDS_MAX):
             while ownership.is_awaited:
                 await pause(STAY_LOOK_SECONDS)

@@ -58,6 +58,8 @@ class Server(NamedTuple):
     is_leaving: bool
     is_settled: bool
     is_prompt: bool
+    process_group: str = ""  # whose processes share one server's part of the work
+    busy_per_mille: int = 0  # of a core
 
 
 class Heartbeat(NamedTuple):
@@ -70,6 +72,8 @@ class Heartbeat(NamedTuple):
     term_seconds: float
     settle_seconds: float
     late_seconds: float
+    process_group: str = ""
+    busy_per_mille: int = 0
 
 
 class ShardRow(NamedTuple):
@@ -81,6 +85,7 @@ class ShardRow(NamedTuple):
     is_free: bool  # also where somebody stands in for an owner
     is_open: bool
     overlong_until: datetime | None = None  # its end, if nobody would write that now
+    ends_at: datetime | None = None  # if it lasts
 
 
 class Owner(NamedTuple):
@@ -261,6 +266,8 @@ async def beat(connection: Connection, said: Heartbeat) -> tuple[list[Server], d
             url=said.url,
             owns_shards=said.owns_shards,
             is_leaving=said.is_leaving,
+            process_group=said.process_group,
+            busy_per_mille=said.busy_per_mille,
             term_time=timedelta(seconds=said.term_seconds),
             far_time=timedelta(seconds=FAR_SECONDS + 2 * said.term_seconds),
             settle_time=timedelta(seconds=said.settle_seconds),

@@ -172,7 +172,9 @@ CREATE TABLE servers (
     is_leaving  boolean     NOT NULL,                     -- about to stop: it gets no more shards
     since       timestamptz NOT NULL,                     -- it has been there without a gap
     seen_at     timestamptz NOT NULL,                     -- its last heartbeat, by the database's clock
-    expires_at  timestamptz NOT NULL                      -- it counts as dead from here on
+    expires_at  timestamptz NOT NULL,                     -- it counts as dead from here on
+    process_group  text     NOT NULL DEFAULT '',          -- processes that share one server's part of the work; '' for none
+    busy_per_mille integer  NOT NULL DEFAULT 0            -- of a core: how much of it this one used of late
 ) WITH (fillfactor = 50);
 
 -- When each worker was last heard, and whose it is: one narrow row a worker and server that hears it.

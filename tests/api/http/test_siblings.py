@@ -49,7 +49,7 @@ class Process:
         if not connection.is_known:
             connection.proved(TENANT)
         if self._group.number != OWNER:
-            connection.passed_on(TENANT, OWNER)
+            connection.passed_on(TENANT, OWNER, owns_nothing=False)
         await asyncio.sleep(0)
         await send_whole(scope, send, 200, b"%d %b" % (self._group.number, body))
 

@@ -47,14 +47,28 @@ def test_only_a_row_of_requests_for_one_tenant_lets_a_connection_go(asked: list[
     for place, tenant in enumerate(asked):
         last = asked[max(0, place + 1 - PASSED_ON_MIN) : place + 1]
         is_row = len(last) == PASSED_ON_MIN and set(last) == {tenant}
-        assert connection.may_go(tenant, 100.0) == is_row
+        assert connection.may_go(tenant, 2, 100.0, owns_nothing=False) == is_row
+
+
+@tried()
+@given(st.lists(st.tuples(TENANTS, st.integers(1, 3)), max_size=40))
+def test_who_owns_nothing_lets_go_what_one_process_answers(
+    asked: list[tuple[TenantId, int]],
+) -> None:
+    connection = ConnectionMoves(0, 100.0)
+    for place, (tenant, number) in enumerate(asked):
+        last = asked[max(0, place + 1 - PASSED_ON_MIN) : place + 1]
+        is_row = len(last) == PASSED_ON_MIN and {answered for _, answered in last} == {number}
+        assert connection.may_go(tenant, number, 100.0, owns_nothing=True) == is_row
 
 
 @tried()
 @given(st.integers(0, 10**6), st.floats(0, 2 * REST_SECONDS_MAX))
 def test_who_has_moved_stays_for_longer_each_time(moves: int, after_seconds: float) -> None:
     connection, now = ConnectionMoves(moves, 50.0), 50.0 + after_seconds
-    may_go = [connection.may_go(TenantId(1), now) for _ in range(PASSED_ON_MIN)][-1]
+    may_go = [
+        connection.may_go(TenantId(1), 2, now, owns_nothing=False) for _ in range(PASSED_ON_MIN)
+    ][-1]
     assert may_go == (now >= 50.0 + rest_seconds(moves))
     assert rest_seconds(moves) <= rest_seconds(moves + 1) <= REST_SECONDS_MAX
 

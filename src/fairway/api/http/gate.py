@@ -10,15 +10,16 @@ from collections import Counter
 from typing import Any, NamedTuple, Protocol
 
 from fairway.api.http.siblings import Handed, Siblings
-from fairway.api.http.thread_busy import ThreadBusy
 from fairway.core.backpressure.connections import AHEAD_MAX, ConnectionBook, ConnectionLimits
 from fairway.core.errors import FairwayError
 from fairway.core.ids import TenantId
 from fairway.core.ownership.connection_moves import ProcessLoad
 from fairway.runtime.loops import WorkInParts, common_rest
+from fairway.runtime.stalls import ThreadBusy
 from fairway.runtime.telemetry import Metrics, logger
 
 SWEEP_SECONDS = 0.5
+BUSY_SECONDS = 0.75  # a few sweeps: connections go by what is so just now
 UNREAD_SECONDS = 30.0  # for a reply to get on by so many bytes, once it has to wait
 UNREAD_STEP_BYTES = 16 << 10
 CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
@@ -55,7 +56,7 @@ class ConnectionGate:
         self, limits: GateLimits, metrics: Metrics, siblings: Siblings | None = None
     ) -> None:
         self.siblings = siblings  # other processes at our address, if there are any
-        self._busy = ThreadBusy()
+        self._busy = ThreadBusy(BUSY_SECONDS)
         self._connections_max = max(1, limits.connections.total_max)
         self._head_seconds = limits.head_seconds
         self.socket_paths = limits.socket_paths

@@ -219,12 +219,15 @@ class GuardedProtocol(LeanProtocol):
 
     # -- other processes -----------------------------------------------------------------------
 
-    def passed_on(self, tenant: TenantId, number: int) -> None:
-        """The request under way was answered by this process of ours, which owns its tenant."""
+    def passed_on(self, tenant: TenantId, number: int, *, owns_nothing: bool) -> None:
+        """The request under way was answered by this process of ours, which owns its tenant;
+        `owns_nothing` is said of the one that passed it on."""
         now = self.loop.time()
         if self._moves is None:
             self._moves = ConnectionMoves(0, now)
-        self._goes_to = number if self._moves.may_go(tenant, now) else 0
+        self._goes_to = (
+            number if self._moves.may_go(tenant, number, now, owns_nothing=owns_nothing) else 0
+        )
 
     def is_between_requests(self) -> bool:
         """All that was read is answered: what has come since is in the socket."""

@@ -28,12 +28,15 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId
+from fairway.core.server_processes import ServerIdentity
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.ownership.move_times import CLAIMED, SUSPENDED, MoveTimes
+from fairway.services.ownership.owner_connection import PATIENCE_SECONDS, OwnerConnection
+from fairway.services.ownership.process_siblings import ProcessSiblings
 from fairway.services.ownership.rate_hand_over import RateHandOver
 from fairway.services.ownership.released_shards import ReleasedShards
 from fairway.services.ownership.shards_read import AllShards, ShardsRead
@@ -42,7 +45,6 @@ from fairway.services.ownership.standing_in import StandingIn
 from fairway.services.ownership.takeover import TakeOver, TakeOverPorts
 from fairway.services.store_clock import StoreClock
 from fairway.store import leadership as store
-from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import ROLLED_BACK, Connection, Database
 from fairway.store.connections.node_errors import CancelledInDoubt
@@ -50,9 +52,9 @@ from fairway.store.leadership import Claim, Heartbeat, Owner, Server, ShardRow
 
 log = logger("ownership")
 
-PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
-#: The same on a distributed store, where a round has some statements for each part and each has a
-#: time of its own: a slow round renews what it can, one that is cut short renews nothing for long.
+#: For all statements of a round, as `PATIENCE_SECONDS`, on a distributed store: there it has some
+#: for each part, and each has a time of its own. A slow round renews what it can, one that is cut
+#: short renews nothing for long.
 PATIENCE_OF_PARTS_SECONDS = 12.0
 ROUNDS_PER_TERM = 5
 LATE_ROUNDS = 2.5  # a heartbeat that is older is late
@@ -85,24 +87,25 @@ class Ownership:
         ports: OwnershipPorts,
         *,
         clock: Clock,
-        server_name: str,
+        server: ServerIdentity,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._store_clock = store_clock
         self._settings = settings
         self._clock = clock
-        self.server_name = server_name
-        self._connection: Connection | None = None
+        self.server_name = server_name = server.name
+        self._siblings = ProcessSiblings(server.group, share_work=settings.consolidate_processes)
+        self._connection = OwnerConnection(database, ports.on_news, ports.on_committed)
         self._takeovers: set[asyncio.Task[None]] = set()
         self._speaking = asyncio.Lock()  # with the store about terms: one thing at a time
         self._handed_over: set[ShardId] = set()  # shards that came to us with all of it on disk
         self.owners: dict[ShardId, Owner] = {}
-        self._shards = ShardsRead(settings.term_seconds, clock)
+        self._shards = ShardsRead(settings.term_seconds, clock, self._siblings)
         self._standing_in = StandingIn(settings, clock, server_name)
         self._spreading = Spreading(server_name)
         self._giving: asyncio.Task[None] | None = None
-        self.is_resigned = False
+        self.is_leaving = self.is_resigned = False
         self._rounds_begun = self._rounds_done = 0
         self._timeline = 0  # of the store when we last spoke with it
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
@@ -140,6 +143,11 @@ class Ownership:
         While the store is away nobody takes anything, and what was seen last says nothing."""
         return self._spreading.is_awaited and not self._database.is_away
 
+    async def about_to_leave(self) -> None:
+        """Others take it into account from now on; what is ours is granted from as ever."""
+        self.is_leaving = True
+        await self.looked()
+
     async def looked(self) -> None:
         """Until a round that begins from now on is done: others know of us, and we of them."""
         wanted = self._rounds_begun + 1
@@ -156,7 +164,10 @@ class Ownership:
         least_seconds = PATIENCE_SECONDS if is_one else PATIENCE_OF_PARTS_SECONDS
         patience_seconds = max(self._settings.term_seconds, least_seconds)
         give: list[ShardId] = []
-        async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
+        async with (
+            self._speaking,
+            Deadline(await self._connection.get(), patience_seconds) as connection,
+        ):
             asked_us = self._clock.now_us()
             self._rounds_begun = begun = self._rounds_begun + 1
             self._forget_what_was_before_a_promotion()
@@ -205,8 +216,7 @@ class Ownership:
     async def close(self) -> None:
         for task in (*self._takeovers, *([self._giving] if self._giving else [])):
             task.cancel()
-        if self._connection is not None:
-            await self._connection.close()
+        await self._connection.close()
 
     def _is_cut_off(self, now_us: int) -> bool:
         """Whether the store is away for all but the leader's connection, for longer than a term.
@@ -230,25 +240,6 @@ class Ownership:
             self._released.add(held)
             self._dispatcher.close_shard(*held)
 
-    async def _line(self) -> Connection:
-        """A connection of our own, on which others tell us when a shard is taken or let go.
-
-        Tenants' transactions with jobs in them are heard of here, too.
-        """
-        if self._connection is None or self._connection.is_closed():
-            connection = await self._database.dedicated()
-            async with Deadline(connection, PATIENCE_SECONDS):
-                await connection.add_listener(store.CHANNEL, self._hear_news)
-                await connection.add_listener(outbox_store.CHANNEL, self._hear_commit)
-            self._connection = connection
-        return self._connection
-
-    def _hear_news(self, *notice: object) -> None:
-        self._ports.on_news()
-
-    def _hear_commit(self, *notice: object) -> None:
-        self._ports.on_committed()
-
     async def _beat(self, connection: Connection) -> list[Server]:
         """We are here; and who else is. Nobody, as far as we know, where that cannot be said."""
         term_seconds = self._settings.term_seconds
@@ -256,10 +247,12 @@ class Ownership:
             self.server_name,
             self._settings.url,
             owns_shards=self._settings.owns_shards,
-            is_leaving=self.is_resigned,
+            is_leaving=self.is_leaving or self.is_resigned,
             term_seconds=term_seconds,
             settle_seconds=term_seconds * SETTLED_TERMS,
             late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
+            process_group=self._siblings.shared_group,
+            busy_per_mille=self._siblings.busy_per_mille(),
         )
         try:
             servers, now = await store.beat(connection, said)
@@ -268,7 +261,10 @@ class Ownership:
             log.warning("heartbeat not taken", error=repr(error))
             return []
         self._store_clock.was_read(now, self._clock.now_us())
-        return servers
+        dead = self._siblings.dead(one.name for one in servers)
+        for name in dead:
+            await store.leave(connection, name)  # it can say so no more
+        return [one for one in servers if one.name not in dead]
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
         """What cannot be renewed now, for somebody holds its row, is ours and not trusted."""
@@ -307,10 +303,10 @@ class Ownership:
         asked_us: int,
     ) -> tuple[set[ShardId], list[ShardId]]:
         """Take our part of what is free; answers what is still to be got, and what to hand over."""
-        dispatcher, unrenewed = self._dispatcher, read.unrenewed
+        dispatcher, to_be_had = self._dispatcher, read.to_be_had
         held, hopeless = dispatcher.terms(), self._takeover.hopeless()
         opened = dispatcher.open_shards()
-        look = ClusterLook(servers, read.rows, unrenewed.keys(), held, opened, hopeless)
+        look = ClusterLook(servers, read.rows, to_be_had.keys(), held, opened, hopeless)
         take, give, give_up = self._spreading.part(look, self._clock.now_us())
         if give_up:
             log.error("shards cannot be opened here, for others to try", shards=sorted(give_up))
@@ -323,15 +319,17 @@ class Ownership:
             self.server_name,
             self._settings.url,
             self._settings.term_seconds,
-            unrenewed=unrenewed,
+            unrenewed=to_be_had,
             wanted=take,
         )
-        for shard in taken.keys() & unrenewed.keys():
+        for shard in taken.keys() & read.unrenewed.keys():
             log.warning(
                 "shard taken before its term's end: the database's clock went back",
                 shard=shard,
-                end=unrenewed[shard].isoformat(),
+                end=to_be_had[shard].isoformat(),
             )
+        if bereft := taken.keys() & read.bereft.keys():
+            log.warning("shards taken at once: their process died", shards=sorted(bereft))
         for shard, claim in taken.items():
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
             self._begin(shard, claim, self._takeover.run(shard, claim))
@@ -367,7 +365,7 @@ class Ownership:
             self._spreading.given(whole)
             self._spreading.not_given(shards - whole, self._clock.now_us())
             # Not by a pool: renewals of all other shards wait for us.
-            async with Deadline(await self._line(), PATIENCE_SECONDS) as connection:
+            async with Deadline(await self._connection.get(), PATIENCE_SECONDS) as connection:
                 await self._released.write(connection)
         log.debug("shards handed over", shards=sorted(whole))
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from fairway.core.ids import ShardId
 from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.runtime.clock import Clock
+from fairway.services.ownership.process_siblings import ProcessSiblings
 from fairway.store import leadership as store
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import ShardRow
@@ -20,12 +21,19 @@ from fairway.store.leadership import ShardRow
 class AllShards(NamedTuple):
     rows: list[ShardRow]
     unrenewed: dict[ShardId, datetime]  # of owners that died while the database's clock was ahead
+    bereft: dict[ShardId, datetime]  # of owners that are known to be dead, before their terms end
+
+    @property
+    def to_be_had(self) -> dict[ShardId, datetime]:
+        """What can be claimed though its term lasts, by its end."""
+        return self.unrenewed | self.bereft
 
 
 class ShardsRead:
-    def __init__(self, term_seconds: float, clock: Clock) -> None:
+    def __init__(self, term_seconds: float, clock: Clock, siblings: ProcessSiblings) -> None:
         self._term_seconds = term_seconds
         self._clock = clock
+        self._siblings = siblings
         self._last_read: dict[ShardId, ShardRow] = {}
         self.overlong_terms = OverlongTerms()
 
@@ -38,4 +46,6 @@ class ShardsRead:
         self._last_read |= {row.shard: row for row in rows}
         if len(rows) < len(self._last_read):
             rows = [*self._last_read.values()]
-        return AllShards(rows, unrenewed)
+        dead = self._siblings.dead({row.owner for row in rows})
+        bereft = {one.shard: one.ends_at for one in rows if one.ends_at and one.owner in dead}
+        return AllShards(rows, unrenewed, bereft)

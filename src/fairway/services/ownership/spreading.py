@@ -28,7 +28,7 @@ class ClusterLook(NamedTuple):
 
     servers: Sequence[Server]
     rows: Sequence[ShardRow]
-    unrenewed: Collection[ShardId]  # their owners died before the database's clock went back
+    to_be_had: Collection[ShardId]  # though their terms last: their owners are dead
     held: Mapping[ShardId, Term]
     opened: Collection[ShardId]
     hopeless: Collection[ShardId] = ()  # of those held, what cannot be opened here
@@ -55,7 +55,7 @@ class Spreading:
 
     def part(self, look: ClusterLook, now_us: int) -> Part:
         """What to do now, by the newest look."""
-        free = {row.shard for row in look.rows if row.is_free} | set(look.unrenewed)
+        free = {row.shard for row in look.rows if row.is_free} | set(look.to_be_had)
         free -= look.held.keys()  # a term of ours that nobody took is good
         orphans = self._free.look(free, now_us, ORPHAN_US, APART_US)
         owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
@@ -126,6 +126,8 @@ class Spreading:
                 one.is_settled,
                 (one.is_prompt or one.name == self._name) and one.name not in stuck,
                 one.is_leaving,
+                one.process_group,
+                one.busy_per_mille,
             )
             for one in servers
             if one.owns_shards

@@ -3,7 +3,7 @@
 -- want it: a term that nobody else took is good, and renewed. A row that somebody holds, as the old owner's last
 -- statement does, is passed over, so that it holds up no other; the caller comes again. Whatever the old owner
 -- writes afterwards finds another term and writes nothing. The new term begins when the row is got.
--- Beside them, those that the caller knows to be unrenewed, unless they were renewed since; and those in
+-- Beside them, those that the caller knows to be unrenewed, or their owners to be dead, unless they were renewed since; and those in
 -- degraded mode: who stands in gives way to an owner at once, however long its term would last.
 -- Whoever passes calls on to the owner hears of the new one.
 WITH free AS MATERIALIZED (
@@ -65,24 +65,26 @@ LEFT JOIN renewed ON renewed.shard = shards.shard
 -- We are there until a term from now; answers who is, ourselves among them. One whose heartbeat had run out
 -- begins anew. An end that lies further ahead than anybody would write was written by a clock that went back.
 WITH beat AS (
-    INSERT INTO servers AS known (name, url, owns_shards, is_leaving, since, seen_at, expires_at)
+    INSERT INTO servers AS known (name, url, owns_shards, is_leaving, since, seen_at, expires_at, process_group, busy_per_mille)
     VALUES (:name, :url, :owns_shards, :is_leaving, clock_timestamp(), clock_timestamp(),
-            clock_timestamp() + :term_time::interval)
+            clock_timestamp() + :term_time::interval, :process_group, :busy_per_mille)
     ON CONFLICT (name) DO UPDATE SET
         url = excluded.url, owns_shards = excluded.owns_shards, is_leaving = excluded.is_leaving,
         since = CASE WHEN known.since <= excluded.seen_at AND known.expires_at >= excluded.seen_at
                      THEN known.since ELSE excluded.since END,
-        seen_at = excluded.seen_at, expires_at = excluded.expires_at
-    RETURNING name, url, owns_shards, is_leaving, since, seen_at
+        seen_at = excluded.seen_at, expires_at = excluded.expires_at,
+        process_group = excluded.process_group, busy_per_mille = excluded.busy_per_mille
+    RETURNING name, url, owns_shards, is_leaving, since, seen_at, process_group, busy_per_mille
 ), there AS (
-    SELECT name, url, owns_shards, is_leaving, since, seen_at FROM beat
+    SELECT name, url, owns_shards, is_leaving, since, seen_at, process_group, busy_per_mille FROM beat
     UNION ALL
-    (SELECT name, url, owns_shards, is_leaving, since, seen_at FROM servers
+    (SELECT name, url, owns_shards, is_leaving, since, seen_at, process_group, busy_per_mille FROM servers
      WHERE expires_at >= now() AND expires_at < now() + :far_time::interval AND name <> :name
      ORDER BY seen_at DESC LIMIT :servers_max)
 )
 SELECT name, url, owns_shards, is_leaving, seen_at - since >= :settle_time::interval AS is_settled,
-       seen_at >= clock_timestamp() - :late_time::interval AS is_prompt, clock_timestamp() AS now
+       seen_at >= clock_timestamp() - :late_time::interval AS is_prompt, process_group, busy_per_mille,
+       clock_timestamp() AS now
 FROM there
 
 -- name: leave
@@ -109,7 +111,8 @@ SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
        AND NOT EXISTS (SELECT FROM tenant_moves AS moves WHERE moves.to_shard = shards.shard AND moves.finished_at IS NULL) AS is_free,
        opened_term = term AS is_open,
        -- Later than anybody would write now: the clock was ahead when it was written.
-       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until
+       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until,
+       CASE WHEN expires_at >= now() THEN expires_at END AS ends_at
 FROM shards ORDER BY shard
 
 -- name: known_servers

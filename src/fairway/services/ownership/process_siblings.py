@@ -1,0 +1,47 @@
+"""What an owner knows of the other processes behind its address, besides what the table says.
+
+They share their server's part of the work, so each says how busy it is; and one that ended is known
+to be dead at once: it can grant nothing any more, and its shards need not wait until its term is
+over. Whoever might still live (a number that another program has now) is waited for as ever.
+Decides nothing about shards: that is `core/shard_spread.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from fairway.core.server_processes import ProcessGroup
+from fairway.runtime.stalls import ThreadBusy
+
+RISE_SECONDS = 3.0  # what lasts as long is seen by most of it
+FALL_SECONDS = 30.0  # a pause in the work is not its end: shards do not come and go with it
+
+
+class ProcessSiblings:
+    def __init__(self, group: ProcessGroup | None, *, share_work: bool) -> None:
+        self._group = group
+        self.shared_group = group.name if group is not None and share_work else ""
+        self._busy = ThreadBusy(RISE_SECONDS, FALL_SECONDS)
+
+    def busy_per_mille(self) -> int:
+        """How much of a core this thread used of late."""
+        self._busy.look()
+        return self._busy.per_mille
+
+    def dead(self, names: Iterable[str]) -> set[str]:
+        """Those of these servers that were processes of ours, and ended."""
+        if self._group is None:
+            return set()
+        pids = {name: self._group.pid_of(name) for name in names}
+        return {name for name, pid in pids.items() if pid is not None and not _is_there(pid)}
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's by now, or ours under another user: it may live
+        return True
+    return True
