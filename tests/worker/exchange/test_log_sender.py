@@ -16,7 +16,7 @@ from fairway.wire.exchange import Lease
 from fairway.wire.run_logs import KeepLines, RunLines
 from fairway.worker.exchange import log_sender
 from fairway.worker.exchange.log_sender import LogSender
-from fairway.worker.exchange.session import Session
+from fairway.worker.exchange.session import Session, SilentAddresses
 from fairway.worker.pipe.pipe import RunLine
 
 
@@ -68,7 +68,7 @@ def of_tenant(number: int, tenant: str) -> Lease:
 
 async def test_lines_are_said_again_until_they_are_heard(ear: Ear) -> None:
     ear.status = 503
-    sender = LogSender(Session([ear.url], "key", "one"), {job_id(1): lease(1)})
+    sender = LogSender(Session([ear.url], "key", "one", SilentAddresses()), {job_id(1): lease(1)})
     sender.add([line(1, 1), line(1, 2), line(2, 1)])  # the last of a run that is not ours
     await fact(lambda: ear.calls >= 2)
     ear.status = 200
@@ -83,7 +83,7 @@ async def test_one_tenants_flood_leaves_room_for_others(
 ) -> None:
     monkeypatch.setattr(log_sender, "WAITING_BYTES_MAX", 20_000)
     running = {job_id(1): of_tenant(1, "loud"), job_id(2): of_tenant(2, "small")}
-    sender = LogSender(Session([ear.url], "key", "one"), running)
+    sender = LogSender(Session([ear.url], "key", "one", SilentAddresses()), running)
     sender.add([*(line(1, n, "y" * 40) for n in range(1, 501)), line(2, 1)])
     await sender.finish()
     loud, small = (
@@ -107,7 +107,7 @@ async def test_marks_of_many_runs_are_bounded_too(
     monkeypatch.setattr(log_sender, "WITH_MARKS_BYTES_MAX", 25_000)
     ear.status = 503
     running = {job_id(number): lease(number) for number in range(1, 2001)}
-    sender = LogSender(Session([ear.url], "key", "one"), running)
+    sender = LogSender(Session([ear.url], "key", "one", SilentAddresses()), running)
     sender.add(line(number, n) for number in range(1, 2001) for n in (1, 2))
     assert 10_000 < sender.bytes_waiting <= 12_600  # a tenant's half
     assert len(sender._waiting) < 1000

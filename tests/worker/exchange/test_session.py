@@ -18,7 +18,7 @@ from fairway.core.errors import (
 )
 from fairway.wire import exchange as wire
 from fairway.worker.exchange import session as module
-from fairway.worker.exchange.session import PAUSE_MAX_SECONDS, Session, is_refusal
+from fairway.worker.exchange.session import PAUSE_MAX_SECONDS, Session, SilentAddresses, is_refusal
 
 NOBODY = "http://127.0.0.1:1"
 REQUEST = wire.ExchangeRequest(session="0" * 32)
@@ -36,11 +36,31 @@ async def say(session: Session) -> wire.ExchangeReply:
 
 
 async def test_an_address_that_does_not_answer_is_left_for_the_next(platform: Platform) -> None:
-    session = Session([NOBODY, platform.url], "key", "one")
+    session = Session([NOBODY, platform.url], "key", "one", SilentAddresses())
     with pytest.raises(Unavailable, match="nobody listens there"):
         await say(session)
     for _ in range(2):  # and it stays where it was heard
         assert (await say(session)).beat_ms > 0
+    session.close()
+
+
+async def test_an_address_that_was_silent_a_moment_ago_is_asked_when_nobody_else_is_left(
+    platform: Platform,
+) -> None:
+    """A process died, and the kernel still takes calls for it, which take seconds each."""
+    silent = SilentAddresses()
+    silent.missed(NOBODY)
+    platform.judge = lambda request: 500
+    session = Session([platform.url, NOBODY], "key", "one", silent)
+    for _ in range(4):
+        with pytest.raises(FairwayError):
+            await say(session)
+    assert len(platform.calls) == 4, "who passes calls on does not know the next owner yet"
+    silent.missed(platform.url)
+    with pytest.raises(FairwayError):
+        await say(session)
+    with pytest.raises(Unavailable, match="connection refused"):
+        await say(session)
     session.close()
 
 
@@ -51,7 +71,9 @@ async def test_an_owner_that_answers_again_is_spoken_with_itself(
     monkeypatch.setattr(module, "LOOK_FIRST_SECONDS", 0.0)
     async with Platform().open() as passer:
         platform.judge = lambda request: 500
-        session = Session([platform.url, passer.url], "key", "one", owner=platform.url)
+        session = Session(
+            [platform.url, passer.url], "key", "one", SilentAddresses(), owner=platform.url
+        )
         with pytest.raises(FairwayError):
             await say(session)
         platform.judge = lambda request: 200
@@ -78,7 +100,7 @@ async def test_a_refusal_is_no_reason_to_go_elsewhere(
 ) -> None:
     """503 is `NO_ROOM` here: a smaller call is heard by the same server."""
     platform.judge = lambda request: status
-    session = Session([platform.url, NOBODY], "key", "one")
+    session = Session([platform.url, NOBODY], "key", "one", SilentAddresses())
     with pytest.raises(FairwayError):
         await say(session)
     platform.judge = lambda request: 200
@@ -96,7 +118,7 @@ async def test_a_reply_that_does_not_come_in_time_is_unavailable(
     """The time a call may take is what it asks to be held for, and a grace on top."""
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.0)
     monkeypatch.setattr(module, "BYTES_PER_SECOND", 1e12)
-    session = Session([platform.url], "key", "one")
+    session = Session([platform.url], "key", "one", SilentAddresses())
     with pytest.raises(Unavailable, match="no reply in time"):
         await say(session)
     with pytest.raises(Unavailable, match="no reply in time"):
@@ -112,7 +134,7 @@ async def test_any_other_call_answers_its_body_or_raises(platform: Platform) -> 
         return (200, b"state") if path.endswith("good") else (404, b"<html>lost</html>")
 
     platform.errand = errand
-    session = Session([platform.url], "key", "one")
+    session = Session([platform.url], "key", "one", SilentAddresses())
     assert await session.call("GET", "/good", b"", 10) == b"state"
     with pytest.raises(FairwayError):
         await session.call("GET", "/bad", b"", 10)
@@ -121,7 +143,7 @@ async def test_any_other_call_answers_its_body_or_raises(platform: Platform) -> 
 
 
 async def test_pauses_grow_are_bounded_and_begin_anew_after_a_reply(platform: Platform) -> None:
-    session = Session([platform.url], "key", "one")
+    session = Session([platform.url], "key", "one", SilentAddresses())
     pauses = [session.next_pause_seconds() for _ in range(2000)]
     assert max(pauses) <= PAUSE_MAX_SECONDS
     assert min(pauses) >= module.PAUSE_FIRST_SECONDS

@@ -24,7 +24,7 @@ from fairway.wire import exchange as wire
 from fairway.worker.exchange.conversation import Conversation, OwnerPorts, Speaking
 from fairway.worker.exchange.lease_ledger import Part
 from fairway.worker.exchange.promises import Promises, go_round, review
-from fairway.worker.exchange.session import Session
+from fairway.worker.exchange.session import Session, SilentAddresses
 from fairway.worker.options import WorkerOptions
 
 log = logger("worker")
@@ -47,6 +47,7 @@ class Owners:
         )
         self._known_version = 0
         self._shards: dict[str, list[int]] = {}  # address of an owner → what it owns
+        self._silent = SilentAddresses()
         self._named: list[str] = []  # owners that there were, the newest first
         self._tasks: dict[Conversation, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -134,14 +135,15 @@ class Owners:
         self._shards, self._known_version = {}, 0
         self._ledger.divide({}, Part())
         urls = dict.fromkeys([*self._options.urls, *filter(self._may_call, self._named)])
-        session = Session(list(urls), self._options.api_key, self._options.name)
+        session = Session(list(urls), self._options.api_key, self._options.name, self._silent)
         return Conversation(session, self._ledger.whole, self._speaking, self._ports)
 
     def _with(self, url: str, *, is_known: bool) -> Conversation:
         """With this owner: itself, or by others who pass calls on."""
         urls = [url] if self._may_call(url) else []
         urls += [one for one in self._options.urls if one != url]
-        session = Session(urls, self._options.api_key, self._options.name, owner=url)
+        about = self._options.api_key, self._options.name, self._silent
+        session = Session(urls, *about, owner=url)
         promises = Promises(self._options.slots, is_known=is_known)
         return Conversation(session, Part(), self._speaking, self._ports, promises, url)
 

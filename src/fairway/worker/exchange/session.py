@@ -30,6 +30,7 @@ PAUSE_MAX_SECONDS = 1.0
 GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
 NO_ROOM = "NO_ROOM"  # the code of: not so large a call just now; a smaller one is heard
 BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
+SILENT_SECONDS = 5.0  # so long others are asked first
 LOOK_FIRST_SECONDS = 5.0  # from an owner's silence until it is asked whether it answers again
 LOOK_MAX_SECONDS = 640.0  # there may never be a way to it from here
 LOOK_ANSWER_SECONDS = 2.0
@@ -42,13 +43,35 @@ class Caller(Protocol):
         """The body of a good answer, below the worker's own path."""
 
 
+class SilentAddresses:
+    """Those that gave no answer of late, known to all conversations.
+
+    A process that died may leave one at which the kernel takes calls and nobody answers them.
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def missed(self, url: str) -> None:
+        self._until[url] = time.monotonic() + SILENT_SECONDS
+
+    def __contains__(self, url: str) -> bool:
+        return time.monotonic() < self._until.get(url, 0.0)
+
+
 class Session:
     def __init__(
-        self, urls: Sequence[str], api_key: str, worker: str, owner: str | None = None
+        self,
+        urls: Sequence[str],
+        api_key: str,
+        worker: str,
+        silent: SilentAddresses,
+        owner: str | None = None,
     ) -> None:
         """`owner` is who is meant, where there are several: other addresses pass calls on to it."""
         headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
         self._clients = [(url, HttpClient(url, headers)) for url in urls]
+        self._silent = silent
         self._home = f"/v1/workers/{worker}"
         self._path = f"{self._home}/exchange"
         if owner is not None:
@@ -71,6 +94,7 @@ class Session:
         try:
             reply = await client.post(self._path, text, limit_seconds)
         except (OSError, TimeoutError) as error:
+            self._silent.missed(url)
             self._leave(url)
             raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
         if reply.status != 200:
@@ -95,9 +119,15 @@ class Session:
         return reply.body
 
     def _leave(self, url: str) -> None:
-        """The next call goes to the next address; a second failure of the same one is no news."""
+        """The next call goes to the next address that was not silent a moment ago, if there is one;
+        a second failure of the same one is no news."""
         if self._clients[0][0] == url:
             self._clients.append(self._clients.pop(0))
+            heard = [
+                place for place, (one, _) in enumerate(self._clients) if one not in self._silent
+            ]
+            first = heard[0] if heard else 0
+            self._clients = self._clients[first:] + self._clients[:first]
         if url == self._owner:
             self._look_at = time.monotonic() + self._look_seconds
 
