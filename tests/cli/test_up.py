@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,7 @@ class Started:
                 start_new_session=True,
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
+        weakref.finalize(self, _end, self._process)  # where a test failed before its Ctrl-C
 
     @property
     def said(self) -> str:
@@ -96,6 +98,11 @@ class Started:
     def ctrl_c(self) -> int:
         os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(120)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
 
 
 APP = """

@@ -224,6 +224,7 @@ def test_when_the_only_owner_leaves_a_sibling_gets_its_first_shards_while_it_sti
     (taker,) = set(first.give.values())
     assert taker in "bc"
     spread = done(spread, first)
+    assert is_awaited(spread._replace(closed=first.give.keys()), "a"), "nobody grants from them yet"
     assert not is_awaited(spread, "a")
     assert plan(spread).give == {}, "it lets all others go at once"
     gone = Spread(

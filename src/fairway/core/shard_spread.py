@@ -43,6 +43,7 @@ class Spread(NamedTuple):
     owned: Mapping[ShardId, str]  # shard → its owner's name, also of one that is not among them
     free: Collection[ShardId]
     moving: int = 0  # shards that were let go or taken a moment ago, and are not open yet
+    closed: Collection[ShardId] = ()  # of those owned, from which nothing is granted yet
 
 
 class SpreadPlan(NamedTuple):
@@ -71,8 +72,10 @@ def is_awaited(spread: Spread, name: str) -> bool:
     Who is awaited hands over its first shards while it still grants, then lets all others go.
     """
     others = {one.name for one in spread.servers if not one.is_leaving and one.is_prompt} - {name}
-    held = Counter(spread.owned.values())
-    return held[name] > 1 and bool(others) and not others & held.keys()  # of one, none is given
+    closed = set(spread.closed)
+    granting = {owner for shard, owner in spread.owned.items() if shard not in closed}
+    is_one = sum(owner == name for owner in spread.owned.values()) < 2  # of which none is given
+    return not is_one and bool(others) and not others & granting
 
 
 def quotas(names: Iterable[str], held: Mapping[str, int], shards: int) -> dict[str, int]:
@@ -101,10 +104,12 @@ def consolidated(
     allowed = dict(even)
     for group in groups.values():
         owners = [one for one in group if held.get(one.name, 0)]
-        needed = owners_needed([one.busy_per_mille for one in owners], len(group))
+        together = sum(even[one.name] for one in group)
+        growth = together / max(sum(held[one.name] for one in owners), 1)
+        busy = [one.busy_per_mille for one in owners]
+        needed = owners_needed(busy, len(group), growth if owners else 1.0)
         most_first = sorted(group, key=lambda one: (-held.get(one.name, 0), not one.is_prompt, one))
         working = [one.name for one in most_first[:needed]]
-        together = sum(even[one.name] for one in group)
         allowed |= dict.fromkeys((one.name for one in group), 0) | quotas(working, held, together)
     return allowed
 

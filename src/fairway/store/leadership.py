@@ -47,6 +47,7 @@ class Claim(NamedTuple):
     term: Term
     was_handed_over: bool  # the last owner wrote down every lease before it went
     last_owner: str = ""  # its name
+    is_early: bool = False  # it died before its term's end: workers may not know of it yet
 
 
 class Server(NamedTuple):

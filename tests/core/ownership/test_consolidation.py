@@ -18,11 +18,21 @@ ADDED = st.lists(st.integers(0, 1000), min_size=8, max_size=8)
 
 @tried()
 @given(BUSY, st.integers(0, 8))
-def test_one_at_least_goes_on_and_one_at_a_time_joins_or_stops(busy: list[int], idle: int) -> None:
+def test_one_at_least_goes_on_and_one_at_a_time_stops(busy: list[int], idle: int) -> None:
     processes = len(busy) + idle or 1
     needed = owners_needed(busy, processes)
     assert 1 <= needed <= processes
-    assert abs(needed - max(len(busy), 1)) <= 1
+    assert needed >= len(busy) - 1
+
+
+@tried()
+@given(BUSY, st.floats(1.0, 8.0))
+def test_work_that_is_about_to_come_is_counted(busy: list[int], growth: float) -> None:
+    needed = owners_needed(busy, 8, growth)
+    assert needed >= owners_needed(busy, 8)
+    used = sum(busy) * growth
+    if used > SPREAD_PER_MILLE * len(busy):
+        assert needed == 8 or used <= SPREAD_PER_MILLE * needed
 
 
 @tried()

@@ -255,6 +255,39 @@ def test_what_cannot_be_opened_here_is_given_up_where_another_may_try() -> None:
     assert spreading.part(look, SHUNNED_US).take == {0}
 
 
+def test_a_shard_that_the_working_process_cannot_open_stays_with_one_that_can() -> None:
+    """Three processes of a server with little to do: one owns all, but for what it cannot open."""
+    step_us, shards, bad = 200_000, 8, ShardId(0)
+    names = "abc"
+    servers = [Server(name, "", True, False, True, True, "group") for name in names]
+    seen = {name: Spreading(name) for name in names}
+    owner: dict[ShardId, str] = {ShardId(n): "a" for n in range(shards)}
+    since = dict.fromkeys(owner, 0)
+    term = dict.fromkeys(owner, Term(1))
+    open_us = 0
+    for now_us in range(0, 600_000_000, step_us):
+        for name in names:
+            mine = {shard: term[shard] for shard, owned_by in owner.items() if owned_by == name}
+            closed = {bad} if owner.get(bad) == "a" else set()
+            rows = [
+                ShardRow(
+                    n, term[n], owner.get(n, ""), "", n in owner, n not in owner, n not in closed
+                )
+                for n in term
+            ]
+            hopeless = {one for one in closed & mine.keys() if now_us - since[one] > 30_000_000}
+            look = ClusterLook(servers, rows, (), mine, mine.keys() - closed, hopeless)
+            take, give, give_up = seen[name].part(look, now_us)
+            for shard in (*give, *give_up):
+                del owner[shard]
+            seen[name].given(give)
+            for shard in take:
+                owner[shard], since[shard], term[shard] = name, now_us, Term(term[shard] + 1)
+        open_us += step_us * (owner.get(bad, "a") != "a")
+    assert open_us > 420_000_000, "it is tried again ever more seldom"
+    assert sum(name == "a" for name in owner.values()) >= shards - 1
+
+
 async def test_a_shard_that_cannot_be_opened_does_not_stay_with_its_owner(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

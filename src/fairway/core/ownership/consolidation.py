@@ -9,17 +9,22 @@ use for that is not counted: more owners would not make it less.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 SPREAD_PER_MILLE = 850  # of a core, each of those that own shards: then there is one more
+UNKNOWN_PER_MILLE = 700  # what one counts as that has owned shards for a moment only
 GATHER_PER_MILLE = 750  # of a core, what each of those would have that stay: then it is one less
 
 
-def owners_needed(busy_per_mille: Sequence[int], processes: int) -> int:
-    """Of so many processes, where these own shards now and use so much of a core each."""
-    owners, used = len(busy_per_mille), sum(busy_per_mille)
+def owners_needed(busy_per_mille: Sequence[int], processes: int, growth: float = 1.0) -> int:
+    """Of so many processes, where these own shards now and use so much of a core each.
+
+    `growth`: so many times their work is about to be theirs, as another ends.
+    """
+    owners, used = len(busy_per_mille), sum(busy_per_mille) * max(growth, 1.0)
     if used > SPREAD_PER_MILLE * owners:
-        owners += 1
+        owners = max(owners + 1, math.ceil(used / SPREAD_PER_MILLE))
     elif used < GATHER_PER_MILLE * (owners - 1):
         owners -= 1
     return min(max(owners, 1), processes)

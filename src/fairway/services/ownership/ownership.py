@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId
@@ -252,7 +253,7 @@ class Ownership:
             settle_seconds=term_seconds * SETTLED_TERMS,
             late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
             process_group=self._siblings.shared_group,
-            busy_per_mille=self._siblings.busy_per_mille(),
+            busy_per_mille=self._siblings.busy_per_mille(is_owner=bool(self._dispatcher.terms())),
         )
         try:
             servers, now = await store.beat(connection, said)
@@ -263,7 +264,8 @@ class Ownership:
         self._store_clock.was_read(now, self._clock.now_us())
         dead = self._siblings.dead(one.name for one in servers)
         for name in dead:
-            await store.leave(connection, name)  # it can say so no more
+            with suppress(*ROLLED_BACK, CancelledInDoubt):  # somebody holds it: next time
+                await store.leave(connection, name)  # it can say so no more
         return [one for one in servers if one.name not in dead]
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
@@ -322,15 +324,13 @@ class Ownership:
             unrenewed=to_be_had,
             wanted=take,
         )
-        for shard in taken.keys() & read.unrenewed.keys():
-            log.warning(
-                "shard taken before its term's end: the database's clock went back",
-                shard=shard,
-                end=to_be_had[shard].isoformat(),
-            )
+        if ahead := {one: read.unrenewed[one] for one in taken if one in read.unrenewed}:
+            event = "shards taken before their terms' end: the database's clock went back"
+            log.warning(event, shards=sorted(ahead), last_end=max(ahead.values()).isoformat())
         if bereft := taken.keys() & read.bereft.keys():
             log.warning("shards taken at once: their process died", shards=sorted(bereft))
-        for shard, claim in taken.items():
+        for shard, found in taken.items():
+            claim = found._replace(is_early=shard in bereft)
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
             self._begin(shard, claim, self._takeover.run(shard, claim))
         self._trust(taken.keys(), asked_us)

@@ -43,9 +43,9 @@ class ShardsRead:
         far = {row.shard: row.overlong_until for row in rows if row.overlong_until is not None}
         patience_us = round(PATIENCE_TERMS * self._term_seconds * 1e6)
         unrenewed = self.overlong_terms.look(far, asked_us, self._clock.now_us(), patience_us)
+        dead = self._siblings.dead({row.owner for row in rows})
+        bereft = {one.shard: one.ends_at for one in rows if one.ends_at and one.owner in dead}
         self._last_read |= {row.shard: row for row in rows}
         if len(rows) < len(self._last_read):
             rows = [*self._last_read.values()]
-        dead = self._siblings.dead({row.owner for row in rows})
-        bereft = {one.shard: one.ends_at for one in rows if one.ends_at and one.owner in dead}
         return AllShards(rows, unrenewed, bereft)

@@ -19,7 +19,9 @@ from fairway.store.leadership import Server, ShardRow
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
 APART_US = 5_000_000  # looks say nothing of the time between when they are further apart
 OPENING_US = 5_000_000  # a shard that does not open by then holds up no others; its owner gets none
-SHUNNED_US = 30_000_000  # what could not be opened here is others' to try for so long
+SHUNNED_US = 30_000_000  # what could not be opened here is others' to try for so long, first
+SHUNNED_US_MAX = 3_600_000_000  # twice as long each time that it could not
+ADOPTED_US = 30_000_000  # what its planned taker left stays here for so long
 TRY_AGAIN_US = 10_000_000  # after a hand-over that led to nothing
 
 
@@ -51,6 +53,7 @@ class Spreading:
         self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
         self._give_after_us = 0
         self._shunned_until_us: dict[ShardId, int] = {}
+        self._shunned_us: dict[ShardId, int] = {}  # for how long, the last time
         self.is_awaited = False  # by others that own nothing yet
 
     def part(self, look: ClusterLook, now_us: int) -> Part:
@@ -61,18 +64,27 @@ class Spreading:
         owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
         owned |= dict.fromkeys(look.held, self._name)
         moving, stuck = self._moving(look, free, now_us), self._stuck(look, now_us)
-        spread = Spread(self._live(look.servers, stuck), owned, free, moving)
+        closed = {row.shard for row in look.rows if not row.is_open} - set(look.opened)
+        spread = Spread(self._live(look.servers, stuck), owned, free, moving, closed)
         self.is_awaited = is_awaited(spread, self._name)
         planned = plan(spread)
         take = orphans | {shard for shard, name in planned.take.items() if name == self._name}
         if self._given & orphans:  # nobody wants them: do not try it over and over
             self._give_after_us = now_us + TRY_AGAIN_US
         self._given &= free
+        left = {shard for shard in orphans if planned.take.get(shard) != self._name}
+        self._kept_until_us.update(dict.fromkeys(left, now_us + ADOPTED_US))
         mine = sum(owned[shard] == self._name for shard in planned.give)
         give_up = look.hopeless if self._may_another(look.servers, stuck) else ()
-        self._shunned_until_us.update(dict.fromkeys(give_up, now_us + SHUNNED_US))
+        self._shun(give_up, now_us)
         shunned = {shard for shard, us in self._shunned_until_us.items() if us > now_us}
         return Part(take - shunned, self._to_give(mine, look.opened, now_us), give_up)
+
+    def _shun(self, shards: Collection[ShardId], now_us: int) -> None:
+        for shard in shards:
+            longer_us = min(2 * self._shunned_us.get(shard, SHUNNED_US // 2), SHUNNED_US_MAX)
+            self._shunned_us[shard] = longer_us
+            self._shunned_until_us[shard] = now_us + longer_us
 
     def _may_another(self, servers: Sequence[Server], stuck: Collection[str]) -> bool:
         """Whether somebody else could take what is let go: where all are stuck it is the store."""

@@ -72,6 +72,7 @@ class TakeOver:
         self._clock = clock
         self._opened: list[ShardId] = []  # of which no line tells yet
         self._last_owners: dict[ShardId, str] = {}  # of shards that are taken over
+        self._early: set[ShardId] = set()  # of these, whose owners' terms would still last
         self._failing_us: dict[ShardId, int] = {}  # since when a step fails, try after try
         self._told_us: dict[str, int] = {}  # step → when a line said last that it fails
         self._counting = asyncio.Lock()  # shards that come together are opened before they count
@@ -86,6 +87,7 @@ class TakeOver:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
         term = claim.term
         self._last_owners[shard] = claim.last_owner
+        self._take_early(shard, is_early=claim.is_early)
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
         with self._dispatcher.windows().counting():
             for step in (self._restore, *listen, self._open, self._discover):
@@ -95,6 +97,10 @@ class TakeOver:
             if claim.was_handed_over:
                 self._ask_for_names_later(shard)
             await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+
+    def _take_early(self, shard: ShardId, *, is_early: bool) -> None:
+        """Workers have as long to come as if the dead owner's term had been waited for."""
+        (self._early.add if is_early else self._early.discard)(shard)
 
     async def run_for_pulls(self, shard: ShardId, term: Term) -> None:
         """As `run`, in degraded mode: nothing is read into windows."""
@@ -202,7 +208,8 @@ class TakeOver:
         async with self._database.hot(at=shard) as connection:
             last = self._last_owners.get(shard, "")
             live = await lease_store.live_sessions(connection, shard, last, silence)
-        await self._hear_from(live, self._settings.adoption_seconds)
+        early_seconds = self._settings.term_seconds if shard in self._early else 0.0
+        await self._hear_from(live, self._settings.adoption_seconds + early_seconds)
 
     async def _hear_from_all(self, shard: ShardId) -> None:
         """As above, after a long time in which nobody heard workers, and none wrote them off."""
