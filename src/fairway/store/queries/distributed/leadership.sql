@@ -52,7 +52,8 @@ WHERE shards.shard = ANY(:among::int[])
 -- name: read_shards
 SELECT shard, term, owner, owner_url, expires_at >= now() AS has_owner,
        expires_at < now() OR degraded_term = term AS is_free, opened_term = term AS is_open,
-       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until
+       CASE WHEN expires_at > now() + :far_time::interval THEN expires_at END AS overlong_until,
+       CASE WHEN expires_at >= now() THEN expires_at END AS ends_at
 FROM shards WHERE shard = ANY(:among::int[]) ORDER BY shard
 
 -- name: count_open
