@@ -1,9 +1,10 @@
 """Calls that only an owner can answer, and whose owner is gone: they wait for the next one.
 
 An owner whose address refuses connections was not asked anything, so nothing can be done twice by
-asking the next. That one comes when the term has run out, and not sooner: a server that nobody
-reaches may still grant, by its own clock. So a wait lasts for a term at most, and few wait: the
-others hear at once that they should come again. Takes nothing over, and asks nobody: `relay.py`.
+asking the next. That one comes when the term has run out, and not sooner, unless the owner is known
+to be dead: a server that nobody reaches may still grant, by its own clock. So a wait lasts for a
+term at most, and few wait: the others hear at once that they should come again. Takes nothing over,
+and asks nobody: `relay.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TENANT_WAITING_MAX = 25
 
 _GONE = (
     "The server that owned these jobs is gone, and nothing of this was done. Another takes"
-    " over when its term has run out, which takes seconds: send it again then."
+    " over within seconds: send it again then."
 )
 #: A worker hears it, too, from a server that has just started.
 _NOBODY = (

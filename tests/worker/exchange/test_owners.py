@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairway.core.ids import ShardId, Term
 from fairway.services.workers.owner_list import OwnerList
 from fairway.store.leadership import Owner
 from fairway.wire import exchange as wire
+from fairway.worker.exchange import owners as module
 from fairway.worker.exchange.conversation import Conversation, Speaking
 from fairway.worker.exchange.lease_ledger import LeaseLedger
 from fairway.worker.exchange.owners import Owners
@@ -94,6 +96,26 @@ async def test_a_list_that_a_newer_one_has_overtaken_is_not_heeded() -> None:
     assert hear(worker, server) == [A]
     worker._hear_owners(worker.all[0], old)
     assert [one.url for one in worker.all] == [A]
+
+
+async def test_a_worker_that_drains_looks_for_who_came_after_its_only_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what it ran would be known to nobody, and would run again."""
+    monkeypatch.setattr(module, "FALL_BACK_ALONE_SECONDS", 0.0)
+    server, worker = Server((1, A)), worker_at(B)
+    told = server.list.news(0, is_passed_on=True)
+    assert told is not None
+    assert server.list.news(0) is None, "of one that a worker speaks with it need not hear"
+    worker._serve({url: list(shards) for url, shards in told.shards.items()})
+    worker._speaking.stopping.set()
+    (only,) = worker.all
+    assert only.url == A
+    only.failing_since = time.monotonic()
+    worker._failed(only)
+    await asyncio.sleep(0)
+    assert [one.url for one in worker.all] == [""]
+    await worker.stop()
 
 
 async def test_a_worker_drains_although_an_owner_goes_while_it_is_told_to_end(

@@ -243,8 +243,9 @@ class Owners:
             self._share_out()
 
     def _begin_anew(self) -> None:
-        """No owner answers: perhaps others are by now."""
-        if self.are_several and not self._speaking.stopping.is_set():
+        """No owner answers: perhaps others are by now. Also for one that drains, which has reports
+        to say; then nobody talks but whoever drains it."""
+        if self.are_several:
             log.warning("no owner answers; asking who there is", tried=len(self.all))
             for one in self.all:
                 self._end(one)
