@@ -215,6 +215,22 @@ def test_one_process_owns_what_little_there_is_and_the_next_joins_when_it_is_bus
     assert not moved
 
 
+@tried(200)
+@given(owners=st.lists(st.sampled_from("abc"), min_size=8, max_size=70), busy=busy_of_names)
+def test_what_one_process_gives_its_sibling_takes_and_nobody_else(
+    owners: list[str], busy: dict[str, int]
+) -> None:
+    """Between the two it is nobody's, which must not look like more to do."""
+    spread = spread_of(grouped("abc", busy), owners)
+    given = plan(spread).give
+    left = {shard: name for shard, name in spread.owned.items() if shard not in given}
+    planned = plan(spread._replace(owned=left, free=sorted(given)))
+    takers = {(spread.owned[shard], name) for shard, name in planned.take.items()}
+    held = Counter(left.values())
+    if given and all(held.values()) and held.keys() == set(owners):
+        assert all(giver != taker for giver, taker in takers)
+
+
 def test_when_the_only_owner_leaves_a_sibling_gets_its_first_shards_while_it_still_grants() -> None:
     servers = grouped("abc", {})
     going = [one._replace(is_leaving=one.name == "a") for one in servers]

@@ -22,9 +22,10 @@ def owners_needed(busy_per_mille: Sequence[int], processes: int, growth: float =
 
     `growth`: so many times their work is about to be theirs, as another ends.
     """
-    owners, used = len(busy_per_mille), sum(busy_per_mille) * max(growth, 1.0)
-    if used > SPREAD_PER_MILLE * owners:
-        owners = max(owners + 1, math.ceil(used / SPREAD_PER_MILLE))
+    owners, used = len(busy_per_mille), sum(busy_per_mille)
+    coming = used * max(growth, 1.0)
+    if coming > SPREAD_PER_MILLE * owners:
+        owners = max(owners + 1, math.ceil(coming / SPREAD_PER_MILLE))
     elif used < GATHER_PER_MILLE * (owners - 1):
         owners -= 1
     return min(max(owners, 1), processes)
