@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from fairway.core.ids import Term
 
-ServerState: TypeAlias = Literal["live", "answers_only", "leaving", "standing_in", "gone"]
+ServerState: TypeAlias = Literal[
+    "live", "standby", "answers_only", "leaving", "standing_in", "gone"
+]
 
 
 class ListedServer(NamedTuple):
@@ -22,6 +24,7 @@ class ListedServer(NamedTuple):
     open_shards: int  # of these, those whose jobs it gives out
     stood_in: int  # of these, those of degraded mode
     newest_term: Term | None
+    shares_work: bool = False  # with other processes behind its address: as few as needed own some
 
     @property
     def state(self) -> ServerState:
@@ -31,4 +34,6 @@ class ListedServer(NamedTuple):
             return "leaving"
         if self.stood_in:
             return "standing_in"
-        return "live" if self.owns_shards else "answers_only"
+        if not self.owns_shards:
+            return "answers_only"
+        return "standby" if self.shares_work and not self.shards else "live"

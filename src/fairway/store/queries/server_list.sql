@@ -11,6 +11,6 @@ SELECT coalesce(known.name, owned.owner) AS name, coalesce(known.url, owned.url)
        coalesce(known.expires_at >= now(), true) AS is_there, known.since,
        extract(epoch FROM clock_timestamp() - known.seen_at)::float8 AS silent_seconds,
        coalesce(owned.shards, 0) AS shards, coalesce(owned.open_shards, 0) AS open_shards,
-       coalesce(owned.stood_in, 0) AS stood_in, owned.newest_term
+       coalesce(owned.stood_in, 0) AS stood_in, owned.newest_term, coalesce(known.process_group <> '', false) AS shares_work
 FROM servers AS known FULL JOIN owned ON owned.owner = known.name
 ORDER BY is_there DESC, name LIMIT :servers_max

@@ -16,9 +16,10 @@ class ServerView(Struct, kw_only=True):
     name: Annotated[str, doc("Its name, drawn when it starts.")]
     url: Annotated[str, doc("Where other servers reach it; empty: nowhere.")]
     state: Annotated[
-        Literal["live", "answers_only", "leaving", "standing_in", "gone"],
+        Literal["live", "standby", "answers_only", "leaving", "standing_in", "gone"],
         doc(
-            "live; answers_only: it owns no shards by its settings; leaving: it is about to stop;"
+            "live; standby: the processes beside it have time for all shards; answers_only: it"
+            " owns no shards by its settings; leaving: it is about to stop;"
             " standing_in: no owner is left, so it gives jobs out itself; gone: its heartbeat has"
             " run out."
         ),

@@ -11,6 +11,7 @@ const LATE_SECONDS = 3; // servers speak every second or so
 
 const STATES: Record<string, [Tone, string, string]> = {
   live: ['ok', 'Live', 'It owns shards, or waits for some.'],
+  standby: ['muted', 'Standby', 'The processes beside it own all shards; it helps when they are busy or end.'],
   answers_only: ['muted', 'Answers only', 'By its settings it owns no shards.'],
   leaving: ['info', 'Leaving', 'It is about to stop, and hands its shards over.'],
   standing_in: ['warn', 'Stands in', 'No owner is left: it gives jobs out itself, tenants in turn.'],
