@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 
+from fairway.core.ownership.consolidation import UNKNOWN_PER_MILLE
 from fairway.core.server_processes import ProcessGroup, SiblingFiles
-from fairway.services.ownership.process_siblings import ProcessSiblings
+from fairway.services.ownership.process_siblings import KNOWN_US, ProcessSiblings
 
 GROUP = ProcessGroup("3f9a1c20", 1, 0, ("http://a", "http://b"), (), SiblingFiles(0, 0, ()))
 
@@ -37,6 +38,14 @@ def test_of_other_servers_nothing_is_known() -> None:
     ]
     assert siblings.dead(others) == set()
     assert ProcessSiblings(None, share_work=True).dead([GROUP.server_name(gone)]) == set()
+
+
+def test_of_one_that_has_just_come_to_own_shards_it_is_not_known_how_busy_it_will_be() -> None:
+    siblings = ProcessSiblings(GROUP, share_work=True)
+    began_us = 5_000_000
+    assert siblings.busy_per_mille(began_us, is_owner=False) >= UNKNOWN_PER_MILLE
+    assert siblings.busy_per_mille(began_us + KNOWN_US - 1, is_owner=True) >= UNKNOWN_PER_MILLE
+    assert siblings.busy_per_mille(began_us + KNOWN_US, is_owner=True) < UNKNOWN_PER_MILLE
 
 
 def test_a_server_shares_work_with_its_siblings_unless_it_is_told_not_to() -> None:

@@ -253,7 +253,9 @@ class Ownership:
             settle_seconds=term_seconds * SETTLED_TERMS,
             late_seconds=term_seconds * LATE_ROUNDS / ROUNDS_PER_TERM,
             process_group=self._siblings.shared_group,
-            busy_per_mille=self._siblings.busy_per_mille(is_owner=bool(self._dispatcher.terms())),
+            busy_per_mille=self._siblings.busy_per_mille(
+                self._clock.now_us(), is_owner=bool(self._dispatcher.terms())
+            ),
         )
         try:
             servers, now = await store.beat(connection, said)

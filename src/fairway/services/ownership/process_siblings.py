@@ -9,7 +9,6 @@ Decides nothing about shards: that is `core/shard_spread.py`.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 
 from fairway.core.ownership.consolidation import UNKNOWN_PER_MILLE
@@ -17,7 +16,7 @@ from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.stalls import ThreadBusy
 
 RISE_SECONDS = 3.0  # what lasts as long is seen by most of it
-KNOWN_SECONDS = 10.0  # after which what is seen is how much the shards need
+KNOWN_US = 10_000_000  # after which what is seen is how much the shards need
 FALL_SECONDS = 30.0  # a pause in the work is not its end: shards do not come and go with it
 
 
@@ -26,16 +25,15 @@ class ProcessSiblings:
         self._group = group
         self.shared_group = group.name if group is not None and share_work else ""
         self._busy = ThreadBusy(RISE_SECONDS, FALL_SECONDS)
-        self._known_at = 0.0
+        self._known_from_us = 0
 
-    def busy_per_mille(self, *, is_owner: bool) -> int:
+    def busy_per_mille(self, now_us: int, *, is_owner: bool) -> int:
         """How much of a core this thread used of late; of one that has just come to own shards it
         is not known yet how much they need."""
         self._busy.look()
-        now = time.monotonic()
         if not is_owner:
-            self._known_at = now + KNOWN_SECONDS
-        is_known = now >= self._known_at
+            self._known_from_us = now_us + KNOWN_US
+        is_known = now_us >= self._known_from_us
         return self._busy.per_mille if is_known else max(self._busy.per_mille, UNKNOWN_PER_MILLE)
 
     def dead(self, names: Iterable[str]) -> set[str]:
