@@ -49,6 +49,6 @@ def _is_there(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's by now, or ours under another user: it may live
-        return True
+    except PermissionError:
+        pass  # somebody else's by now, or ours under another user: it may live
     return True
