@@ -6,16 +6,20 @@ folder keeps it out; it never loosens the permissions of a folder that it did no
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 DEDICATED_NAME = "fairway-pg"
+ACCOUNTS_FOLDER = "/etc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,28 @@ def _created() -> Account | None:
     if useradd is None:
         return None
     arguments = ["--system", "--user-group", "--no-create-home", "--home-dir", "/"]
-    subprocess.run(
-        [useradd, *arguments, "--shell", "/bin/false", DEDICATED_NAME],
-        check=False,  # another start may have made it a moment ago: only its existence counts
-        capture_output=True,
-    )
-    return _named(DEDICATED_NAME)
+    with _one_makes_accounts():
+        if found := _named(DEDICATED_NAME):  # another start made it a moment ago
+            return found
+        subprocess.run(
+            [useradd, *arguments, "--shell", "/bin/false", DEDICATED_NAME],
+            check=False,  # only whether the account is there counts
+            capture_output=True,
+        )
+        return _named(DEDICATED_NAME)
+
+
+@contextmanager
+def _one_makes_accounts() -> Iterator[None]:
+    """One start at a time. `useradd` asks whether a name is taken before it waits for its own lock:
+    of two at once the second gives the account another number, and whatever the first has done with
+    its number belongs to nobody."""
+    descriptor = os.open(ACCOUNTS_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _nobody() -> Account:
