@@ -37,11 +37,21 @@ class Cable:
         self._do(self._cut())
 
     def silence(self) -> None:
-        self._loop.call_soon_threadsafe(self._flows.clear)
+        """Whatever is sent from now on has no answer: a busy machine may be late to begin."""
+        self._do(self._hold())
 
     def mend(self) -> None:
         self._is_cut = False
         self._loop.call_soon_threadsafe(self._flows.set)
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """For as long as this; who fails meanwhile leaves no silent line to those that follow."""
+        self.silence()
+        try:
+            yield
+        finally:
+            self.mend()
 
     def close(self) -> None:
         self.cut()
@@ -51,6 +61,9 @@ class Cable:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _hold(self) -> None:
+        self._flows.clear()
 
     async def _cut(self) -> None:
         self._is_cut = True

@@ -68,34 +68,33 @@ async def test_a_store_that_takes_bytes_and_never_answers(
     own_house: House, line: Cable, caller: httpx2.AsyncClient
 ) -> None:
     location = (await caller.post("/v1/jobs", json={"type": "work"})).headers["location"]
-    line.silence()
-    calls = [
-        caller.post("/v1/jobs", json={"type": "work"}, headers={"idempotency-key": f"k{n % 5}"})
-        for n in range(20)
-    ]
-    calls += [
-        caller.post("/v1/jobs/batch", json={"jobs": [{"type": "work"}] * 50}),
-        caller.get(location),
-        caller.get("/v1/jobs"),
-        caller.get("/v1/jobs?state=queued"),
-        caller.get("/v1/usage"),
-        caller.get("/v1/dead-letters/groups"),
-        caller.post("/v1/bulk-actions", json={"act": "cancel", "dry_run": True}),
-        caller.delete(location),
-        caller.put("/v1/schedules/s", json={"cron": "0 3 * * *", "type": "brand.new"}),
-        caller.get("/readyz"),
-    ]
-    for reply, seconds in await asyncio.gather(*map(timed, calls)):
-        assert reply.status_code == 503, reply.text
-        assert seconds < IN_TIME_SECONDS
-    async with asyncio.timeout(20):  # noticed: from now on nobody waits
-        while not own_house.platform.database.is_away:  # noqa: ASYNC110  # another thread's fact
-            await asyncio.sleep(0.02)
-    reply, seconds = await timed(caller.post("/v1/jobs", json={"type": "work"}))
-    assert "nothing of it was kept" in problem(reply, 503, "UNAVAILABLE")["detail"]
-    assert seconds < 1.5
-    assert (await caller.get("/livez")).status_code == 200
-    line.mend()
+    with line.silent():
+        calls = [
+            caller.post("/v1/jobs", json={"type": "work"}, headers={"idempotency-key": f"k{n % 5}"})
+            for n in range(20)
+        ]
+        calls += [
+            caller.post("/v1/jobs/batch", json={"jobs": [{"type": "work"}] * 50}),
+            caller.get(location),
+            caller.get("/v1/jobs"),
+            caller.get("/v1/jobs?state=queued"),
+            caller.get("/v1/usage"),
+            caller.get("/v1/dead-letters/groups"),
+            caller.post("/v1/bulk-actions", json={"act": "cancel", "dry_run": True}),
+            caller.delete(location),
+            caller.put("/v1/schedules/s", json={"cron": "0 3 * * *", "type": "brand.new"}),
+            caller.get("/readyz"),
+        ]
+        for reply, seconds in await asyncio.gather(*map(timed, calls)):
+            assert reply.status_code == 503, reply.text
+            assert seconds < IN_TIME_SECONDS
+        async with asyncio.timeout(20):  # noticed: from now on nobody waits
+            while not own_house.platform.database.is_away:  # noqa: ASYNC110  # another thread's fact
+                await asyncio.sleep(0.02)
+        reply, seconds = await timed(caller.post("/v1/jobs", json={"type": "work"}))
+        assert "nothing of it was kept" in problem(reply, 503, "UNAVAILABLE")["detail"]
+        assert seconds < 1.5
+        assert (await caller.get("/livez")).status_code == 200
     ids: Counter[str] = Counter()
     for number in range(5):
         headers = {"idempotency-key": f"k{number}"}
