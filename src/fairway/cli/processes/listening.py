@@ -7,6 +7,7 @@ at one of its own besides.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import MutableMapping
@@ -46,10 +47,10 @@ def listen_at(host: str, port: int, setting: str) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise InvalidRequest(
-            f"Cannot listen on {host}:{port}: {error.strerror}."
-            f" Is another server running? Choose another port with {setting}."
-        ) from None
+        advice = ""
+        if error.errno == errno.EADDRINUSE:
+            advice = f" Is another server running? Choose another port with {setting}."
+        raise InvalidRequest(f"Cannot listen on {host}:{port}: {error.strerror}.{advice}") from None
     listener.listen(BACKLOG)
     return listener
 
