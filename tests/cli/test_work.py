@@ -9,7 +9,8 @@ import pytest
 from tests.api.house import open_house
 from tests.cli.program import fairway
 
-from fairway.cli.processes.work import APP_NOT_LOADED
+from fairway.cli.processes.work import APP_NOT_LOADED, parse_pools
+from fairway.core.errors import InvalidRequest
 from fairway.runtime.random_ids import new_api_key
 from fairway.wire.messages import POOL_WORDS
 
@@ -130,3 +131,10 @@ def test_an_operators_key_is_not_a_workers(folder: Path, database_url: str) -> N
     assert ended.status == 1
     assert "ready" not in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+def test_no_slots_are_refused_by_the_option_that_was_given() -> None:
+    """It was silently the default."""
+    for options, name in (((None, 0), "--slots 0"), ((["short=0"], None), "--pool short=0")):
+        with pytest.raises(InvalidRequest, match=f"^{name}: a pool needs at least one slot"):
+            parse_pools(*options)

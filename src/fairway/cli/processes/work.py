@@ -273,9 +273,11 @@ def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:
             )
         if number and not number.isdigit():
             raise InvalidRequest(f"--pool {text}: slots must be a number, as in {name}=8.")
-        found[name] = int(number) if number else slots or _slots_default(name)
+        given = int(number) if number else slots
+        found[name] = _slots_default(name) if given is None else given
         if found[name] < 1:
-            raise InvalidRequest(f"--pool {text}: a pool needs at least one slot.")
+            option = f"--pool {text}" if number else f"--slots {slots}"
+            raise InvalidRequest(f"{option}: a pool needs at least one slot.")
     if sum(found.values()) > SLOTS_MAX:
         raise InvalidRequest(f"A worker has at most {SLOTS_MAX} slots in all; start several.")
     return found
