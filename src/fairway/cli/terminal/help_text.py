@@ -25,7 +25,8 @@ def paragraphs(text: str) -> str:
 
 class HelpText:
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        _usual()(console, options, panel)
+        entries = [entry.copy(description=_joined(entry.description)) for entry in panel.entries]
+        _usual()(console, options, panel.copy(entries=entries))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
         _usual().render_usage(console, options, usage)
@@ -40,6 +41,19 @@ class HelpText:
             joined = paragraphs(text)
             description = InlineText.from_format(joined, "plaintext", force_empty_end=True)
         _usual().render_description(console, options, description)
+
+
+def _joined(description: Any) -> Any:
+    """Of a command or a parameter; what is put behind its words (default, choices) stays there."""
+    from cyclopts.help import InlineText
+
+    text = getattr(getattr(description, "primary_renderable", None), "plain", "")
+    if not text:
+        return description
+    joined = InlineText.from_format(paragraphs(text), "plaintext")
+    for more in description.texts:
+        joined.append(more)
+    return joined
 
 
 def _usual() -> DefaultFormatter:
