@@ -10,7 +10,7 @@ from tests.api.house import House
 from tests.cli.program import Run, said, sentence
 
 from fairway.cli import remote
-from fairway.cli.processes.local_keys import LocalKeys, write_keys
+from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, write_keys
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.sdk.http.addresses import DEFAULT_URL
 
@@ -62,6 +62,15 @@ def test_no_key_says_where_to_get_one(run: Run) -> None:
     )
     words = sentence(run("tiers", FAIRWAY_OPERATOR_KEY=""))
     assert words.startswith("No operator's key: set FAIRWAY_OPERATOR_KEY")
+
+
+def test_a_folder_of_a_region_without_a_tenant_says_so(run: Run, tmp_path: Path) -> None:
+    """`fairway up` was started here: to run this there is no way out."""
+    (tmp_path / ".fairway").mkdir()
+    kept = LocalKeys(url="http://127.0.0.1:1", api_key="", worker_key="w", operator_key="o")
+    write_keys(tmp_path / ".fairway" / FILE_NAME, kept)
+    words = sentence(run("limits", FAIRWAY_API_KEY="", FAIRWAY_URL=""))
+    assert "`fairway up` made none here: of several regions the directory alone" in words
 
 
 def test_a_wrong_key_is_refused(run: Run, house: House) -> None:

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import msgspec
 from cyclopts import Group, Parameter
 
-from fairway.cli.processes.local_keys import FILE_NAME, read_keys
+from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys
 from fairway.cli.profiles import Profile, config_path, read_profiles
 from fairway.cli.terminal.flag_words import in_flags, typed_flags
 from fairway.cli.terminal.output import Output
@@ -42,6 +42,10 @@ VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_
 WHERE = Group("Server", sort_key=9)
 WAIT_SECONDS = 30.0
 CONNECT_SECONDS = 5.0  # of one among several servers
+NO_TENANT_HERE = (
+    ". `fairway up` made none here: of several regions the directory alone makes tenants, whose"
+    " keys open every region."
+)
 TENANT_HEADER = "fairway-tenant"  # for whom an operator acts
 
 
@@ -83,9 +87,11 @@ class Options(Output):
             others = " and ".join(one.url for one in self._known(role, None) if one.key)
             where = f" for {found.url}" if others else ""
             known = f" There is one for {others}, shown to that address alone." if others else ""
+            here = _keys_here()
+            has_none = role == "tenant" and here is not None and not here.api_key
+            more = NO_TENANT_HERE if has_none else ", or run this where `fairway up` was started."
             raise InvalidRequest(
-                f"No {role}'s key{where}: set {VARIABLES[role]} or --key, or run this where"
-                f" `fairway up` was started.{known}"
+                f"No {role}'s key{where}: set {VARIABLES[role]} or --key{more}{known}"
             )
         return Remote(_checked(found.url), found.key)
 
@@ -113,7 +119,7 @@ class Options(Output):
         name = self.profile or os.environ.get("FAIRWAY_PROFILE")
         if name:
             return [_address(profiles.named(name), role)]
-        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
+        keys = _keys_here()
         is_of_use = keys is not None and (not given or is_this_machine(keys.url))
         here = [Profile(keys.url, keys.api_key, keys.operator_key)] if keys and is_of_use else []
         usual = [profiles.named(profiles.default)] if profiles.default else []
@@ -144,6 +150,11 @@ class Whose(Options):
 class Address(NamedTuple):
     url: str
     key: str
+
+
+def _keys_here() -> LocalKeys | None:
+    """What `fairway up` left in this folder."""
+    return read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
 
 
 def _address(profile: Profile, role: Role) -> Address:
