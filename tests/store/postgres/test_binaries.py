@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.store.postgres.test_data_folder import as_root
 
-from fairway.store.postgres.binaries import usable_binaries
+from fairway.store.postgres.binaries import client_programs, usable_binaries
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.os_user import Account
 
@@ -27,3 +28,18 @@ async def test_programs_in_a_closed_folder_are_copied_once(room: Path) -> None:
     await postgres.start(print)
     await postgres.stop()
     assert len(list((room / "cache").iterdir())) == 1
+
+
+def test_programs_are_of_the_server_where_newer_ones_cannot_restore() -> None:
+    """pg_restore of 17 and newer sets transaction_timeout, which 16 refuses."""
+
+    def major(server: int) -> str:
+        said = subprocess.run(
+            [client_programs(None, server) / "pg_restore", "--version"],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        return said.split()[-1].partition(".")[0]
+
+    assert [major(server) for server in (16, 17, 18)] == ["16", "18", "18"]

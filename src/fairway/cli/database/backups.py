@@ -177,11 +177,12 @@ async def _dump(settings: Settings, file: Path) -> tuple[int, str]:
         try:
             schema = await last_applied(connection)
             server: str = await connection.fetchval("SHOW server_version")
+            major = connection.get_server_version().major
         finally:
             await connection.close()
         if not schema:
             raise InvalidRequest("There is no Fairway in this database.")
-        await _tools(settings).dump(dsn, file)
+        await _tools(settings, major).dump(dsn, file)
     _tell(f"Dumped the database in {time.monotonic() - began:.1f} s")
     return schema, server
 
@@ -195,7 +196,7 @@ def _there_is_a_platform(settings: Settings) -> None:
         )
 
 
-def _tools(settings: Settings) -> PostgresTools:
+def _tools(settings: Settings, server_major: int) -> PostgresTools:
     import signal
     from functools import partial
 
@@ -204,7 +205,7 @@ def _tools(settings: Settings) -> PostgresTools:
     from fairway.store.postgres.dump import PostgresTools
 
     tie = partial(die_with_parent, signal.SIGTERM)
-    return PostgresTools(client_programs(settings.postgres_bin), tie)
+    return PostgresTools(client_programs(settings.postgres_bin, server_major), tie)
 
 
 def _objects_folder(settings: Settings) -> Path | None:
@@ -371,7 +372,7 @@ async def _read_back(settings: Settings, dsn: str, dump: Path, *, as_copy: bool)
             await make_roles(connection)  # policies name them
         await begin(connection)
         began = time.monotonic()
-        await _tools(settings).restore(dsn, dump)
+        await _tools(settings, connection.get_server_version().major).restore(dsn, dump)
         await make_ready(connection, as_copy=as_copy)
         _tell(f"Read the database back in {time.monotonic() - began:.1f} s")
     finally:

