@@ -29,7 +29,9 @@ class Plan:
         await transaction.start()
         try:
             await connection.execute(f"PREPARE measured AS {statement.text}")
-            found = await connection.fetchval(f"EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) {call}")
+            found = await connection.fetchval(
+                f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, FORMAT JSON) {call}"
+            )
         finally:
             await transaction.rollback()
             await connection.execute("DEALLOCATE ALL")

@@ -55,8 +55,11 @@ def test_waiting_for_a_standby_too_is_welcome(stronger: str) -> None:
     assert levels({"synchronous_commit": stronger}) == []
 
 
-@pytest.mark.parametrize(("version", "expected"), [(150010, ["error"]), (160000, [])])
-def test_version_16_is_the_oldest(version: int, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [(150010, ["error"]), (160014, ["warning"]), (170010, ["warning"]), (180000, [])],
+)
+def test_version_16_is_the_oldest_and_18_the_one_to_have(version: int, expected: list[str]) -> None:
     assert levels({}, version) == expected
 
 
@@ -87,7 +90,7 @@ def test_values_are_shown_as_people_write_them() -> None:
 
 def test_settings_that_a_server_lacks_are_not_judged() -> None:
     without = {name: value for name, value in GOOD.items() if name != "transaction_timeout"}
-    assert inspect(without, 160000) == []
+    assert inspect(without, 180000) == []
 
 
 def test_errors_come_first() -> None:

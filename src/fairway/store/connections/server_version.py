@@ -5,6 +5,9 @@ from __future__ import annotations
 from fairway.core.errors import Unavailable
 
 VERSION_MIN = 16
+#: Before it a range over whole keys is read up to the end of its first column: an end of a job then
+#: reads past the keys of its shard that come after it (decision 0021).
+VERSION_WITH_SHORT_RANGES = 18
 
 
 def refuse_old_postgres(server_version_num: int) -> None:

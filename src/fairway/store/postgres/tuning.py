@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairway.core.server_processes import connections_needed
-from fairway.store.connections.server_version import VERSION_MIN
+from fairway.store.connections.server_version import (
+    VERSION_MIN,
+    VERSION_WITH_SHORT_RANGES,
+)
 from fairway.store.postgres.setting_rules import GB, MB, RULES, Rule, shown
 
 CLOCK_OFFSET_SECONDS_MAX = 1.0
@@ -118,10 +121,15 @@ def _finding(rule: Rule, value: str) -> Finding:
 
 
 def _inspect_version(server_version_num: int) -> list[Finding]:
-    if server_version_num >= VERSION_MIN * 10_000:
-        return []
-    what = f"PostgreSQL is version {server_version_num // 10_000}"
-    return [Finding(level="error", what=what, remedy=f"upgrade to {VERSION_MIN} or newer")]
+    major = server_version_num // 10_000
+    what = f"PostgreSQL is version {major}"
+    if major < VERSION_MIN:
+        return [Finding(level="error", what=what, remedy=f"upgrade to {VERSION_MIN} or newer")]
+    if major < VERSION_WITH_SHORT_RANGES:
+        what += ", in which the end of a job takes the longer the more jobs its shard has had today"
+        remedy = f"upgrade to {VERSION_WITH_SHORT_RANGES} before there are a million a day"
+        return [Finding(level="warning", what=what, remedy=remedy)]
+    return []
 
 
 def inspect_connections(facts: Mapping[str, str], processes: int) -> list[Finding]:
