@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from tests.cli.program import Run, sentence
 
 from fairway.cli import regions
 from fairway.cli.remote import Options
@@ -35,3 +36,8 @@ def test_force_is_said_only_where_it_is_wished(force: bool) -> None:
     regions.failback("us", force=force, yes=True, options=options)
     said = {"force": True} if force else {}
     assert before.asked == [{"region": "us"} | said, said]
+
+
+def test_nobody_is_asked_about_a_failback_that_cannot_be(run: Run) -> None:
+    """This platform has no regions: the first look says so."""
+    assert sentence(run("region", "failback", "eu")).startswith("There are no regions here")

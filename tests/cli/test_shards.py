@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cli.program import Run, said, sentence
+from pathlib import Path
+
+from tests.api.house import open_house
+from tests.cli.program import Run, fairway, said, sentence
 
 
 def test_shards_are_listed_and_split(run: Run) -> None:
@@ -13,9 +16,28 @@ def test_shards_are_listed_and_split(run: Run) -> None:
     asked = sentence(run("shards", "split", "--to", str(found["count"] + 1)))
     assert asked.startswith(f"There are {found['count']} shards; this makes them")
     assert run("shards", "split", "--to", str(found["count"])).out.endswith("shards already.\n")
+    too_many = sentence(run("shards", "split", "--to", str(found["count"] + 257)))
+    assert "at most 256 more are made at a time" in too_many
     unknown = sentence(run("shards", "move", "nobody", "--to", "1"))
     assert unknown == "There is no tenant 'nobody'.", "what cannot be is not asked about"
     done = said(run("shards", "split", "--to", str(found["count"]), "-y", "--json"))
     assert done == {"before": found["count"], "count": found["count"]}
     fewer = sentence(run("shards", "split", "--to", "0", "-y"))
     assert "/to" in fewer or "to" in fewer
+
+
+def test_nobody_is_asked_about_a_move_that_cannot_be(database_url: str, tmp_path: Path) -> None:
+    with open_house(database_url, shard_count=8) as house:
+        key = {"FAIRWAY_URL": house.url, "FAIRWAY_OPERATOR_KEY": house.operator_key}
+        said(fairway(tmp_path, "tenants", "add", "lone", "shard=1", "--json", **key))
+        said(fairway(tmp_path, "tenants", "add", "wide", "shard=2", "shards=2", "--json", **key))
+        for tenant, to, answer in (
+            ("lone", 0, "No tenant is moved to shard 0: its owner does what"),
+            ("lone", 1, "The tenant is in shard 1 already."),
+            ("lone", 2, "Shard 2 is in use. A tenant is moved to a shard without tenants"),
+            ("wide", 1, "A tenant with several shards cannot be moved"),
+        ):
+            words = ("shards", "move", tenant, "--to", str(to))
+            assert sentence(fairway(tmp_path, *words, **key)).startswith(answer)
+        asked = sentence(fairway(tmp_path, "shards", "move", "lone", "--to", "3", **key))
+        assert asked.startswith("lone stands still until all of it is in shard 3.")

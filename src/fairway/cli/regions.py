@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from fairway.cli.remote import PLAIN, Options
+from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.job_text import counted
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, say
 from fairway.core.insight.spans import span
@@ -140,8 +140,11 @@ def failback(
     region
         The region, which must be there again.
     """
-    agreed(f"The tenants that a failover took from {region} will be at home there again.", yes=yes)
     remote, where = options.operator(), f"/v1/regions/{quote(region, safe='')}/failback"
+    if not yes and region in _names(remote):  # else it is refused, and nobody is asked
+        agreed(
+            f"The tenants that a failover took from {region} will be at home there again.", yes=yes
+        )
     moved, told, times = 0, "", 0
     while (done := remote.call("POST", where, _asked(force))).get("tenants_waiting"):
         moved += done["tenants"]
@@ -156,6 +159,10 @@ def failback(
         time.sleep(ASK_AGAIN_SECONDS)
     done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _names(remote: Remote) -> set[str]:
+    return {one["name"] for one in remote.get("/v1/regions")["regions"]}
 
 
 def _asked(force: bool) -> dict[str, Any]:

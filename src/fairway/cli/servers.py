@@ -11,8 +11,9 @@ from cyclopts import App, Parameter
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.output import Column, Yes, agreed
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import FIRST_SHARD, SHARDS_MAX
 from fairway.core.insight.spans import span
-from fairway.core.ownership.shard_sight import QUEUED_COUNTED_MAX
+from fairway.core.ownership.shard_sight import MORE_AT_ONCE, QUEUED_COUNTED_MAX
 from fairway.core.ownership.tenant_move import WAIT_SECONDS_MAX
 from fairway.sdk.durations import seconds_of
 
@@ -125,7 +126,7 @@ def move(
         raise InvalidRequest("Say where to with --to, or --cancel to end a move.")
     body = {"tenant": tenant, "to": to, "wait_seconds": _whole_seconds(wait)}
     known = remote.get(f"/v1/tenants/{quote(tenant, safe='')}")
-    if to not in known["shards"] and to in _numbers(remote):  # else it is refused: nobody is asked
+    if _may_move(known, to, remote):  # else it is refused, and nobody is asked
         agreed(f"{tenant} stands still until all of it is in shard {to}.", yes=yes)
     done = remote.call("POST", "/v1/shards/move", body)
     options.record(
@@ -135,8 +136,13 @@ def move(
     )
 
 
-def _numbers(remote: Remote) -> set[int]:
-    return {one["shard"] for one in remote.get("/v1/shards")["shards"]}
+def _may_move(tenant: Mapping[str, Any], to: int, remote: Remote) -> bool:
+    """As far as can be told from here; the server has the last word."""
+    if len(tenant["shards"]) > 1 or tenant["home_region"] is not None:
+        return False
+    shards = remote.get("/v1/shards")["shards"]
+    empty = {one["shard"] for one in shards if not one["tenants"]}
+    return to in empty and to != FIRST_SHARD
 
 
 def _whole_seconds(text: str) -> int:
@@ -169,7 +175,8 @@ def split(
     """
     remote = options.operator()
     there = remote.get("/v1/shards")["count"]
-    if to > there:  # else it is refused, or nothing is done: nobody is asked
+    most = min(there + MORE_AT_ONCE, SHARDS_MAX)
+    if there < to <= most:  # else it is refused, or nothing is done: nobody is asked
         what = f"There are {there} shards; this makes them {to}, and they never become fewer again."
         agreed(what, yes=yes)
     done = remote.call("POST", "/v1/shards/split", {"to": to})

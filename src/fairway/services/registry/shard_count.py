@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import Conflict
-from fairway.core.ownership.shard_sight import ShardSight
+from fairway.core.ownership.shard_sight import MORE_AT_ONCE, ShardSight
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.registry import shards as store
-
-#: Each is read when it is taken over. 4 000 at once took a server longer than its term lasts: it
-#: lost all that it had, for 20 s.
-MORE_AT_ONCE = 256
 
 
 async def list_shards(database: Database) -> list[ShardSight]:
