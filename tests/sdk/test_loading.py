@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.sdk.loading import LoadError, load_object, look_for
+from fairway.sdk.loading import LoadError, load_object, look_for, plainly
 
 SOURCE = "class Shop:\n    app = 'the app'\n_hidden = 1\n"
 
@@ -98,3 +98,26 @@ def test_errors_of_the_module_itself_are_left_as_they_are(here: Path) -> None:
     assert not isinstance(told.value, LoadError)
     with pytest.raises(ZeroDivisionError):
         load_object("loading_breaks:app")
+
+
+def load_half() -> None:
+    with plainly("loading_half:app"):
+        load_object("loading_half:app")
+
+
+def test_who_starts_an_app_reads_of_its_own_lines_alone(here: Path) -> None:
+    """Twenty lines of ours came before the one that was to be mended."""
+    with pytest.raises(LoadError) as told, plainly("loading_breaks.py:app"):
+        load_object("loading_breaks.py:app")
+    words = str(told.value).splitlines()
+    assert words[0] == "loading_breaks.py:app could not be loaded:"
+    assert words[-1] == "ZeroDivisionError: division by zero"
+    files = [line for line in words if line.lstrip().startswith("File ")]
+    assert len(files) == 1
+    assert files[0].endswith('loading_breaks.py", line 1, in <module>')
+    (here / "loading_half.py").write_text("app = (\n")
+    with pytest.raises(LoadError, match=r"SyntaxError: .* was never closed$") as half:
+        load_half()
+    assert "importlib" not in str(half.value)
+    with pytest.raises(LoadError, match=r"^there is no module"), plainly("loading_typo:app"):
+        load_object("loading_typo:app")

@@ -180,8 +180,8 @@ def sync(target: str, *, prune: bool = False) -> None:
 
     try:
         program = Program.load(target)
-    except LoadError as error:  # what the app itself raises keeps its stack
-        raise InvalidRequest(f"{error}.") from None
+    except LoadError as error:
+        raise InvalidRequest(str(error)) from None
     for line in program.sync_schedules(prune=prune):
         say(line)
 

@@ -25,7 +25,7 @@ from fairway.sdk.handler.context import running
 from fairway.sdk.hooks import AroundEnqueue, AroundRun, Hooks, OnDeath, OnFailure, OnWorker
 from fairway.sdk.http.settings import ClientSettings, find_settings
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
-from fairway.sdk.loading import NotAnApp, load_object
+from fairway.sdk.loading import NotAnApp, load_object, plainly
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleOptions
 
@@ -186,8 +186,9 @@ class App:
 
     @staticmethod
     def load(target: str) -> App:
-        """The app that `"module:app"` or `"path.py:app"` names."""
-        found = load_object(target)
+        """The app that `"module:app"` or `"path.py:app"` names; LoadError says why it cannot be."""
+        with plainly(target):
+            found = load_object(target)
         if not isinstance(found, App):
             raise NotAnApp(f"{target} is a {type(found).__name__}, not a fairway.App")
         return found

@@ -1,7 +1,7 @@
 """From `"module:name"` or `"path/to/file.py:name"` to the object it names, with plain errors.
 
 The current folder is put on `sys.path`, as `python -m` does. Errors raised by the loaded module
-itself are left as they are.
+itself are left as they are, unless it is loaded for a person to read what is wrong (`plainly`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 #: By these a module may have names that its text does not show.
 _MAKES_NAMES = re.compile(r"\b(__getattr__|globals|exec|setattr|sys\.modules|vars|locals)\b")
+_IMPORTING = ("<frozen ", importlib.__file__)
 
 
 class LoadError(ImportError):
@@ -94,6 +97,31 @@ def load_object(target: str) -> Any:
     found: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     for part in name.split("."):
         found = _attribute(found, part, place)
+    return found
+
+
+@contextmanager
+def plainly(target: str) -> Iterator[None]:
+    """What the app itself raises is a LoadError, too: its stack, from the app's first line on."""
+    try:
+        yield
+    except LoadError:
+        raise
+    except Exception as error:
+        stack = _below_loading(error.__traceback__)
+        words = "".join(traceback.format_exception(type(error), error, stack)).rstrip()
+        raise LoadError(f"{target} could not be loaded:\n{words}") from error
+
+
+def _below_loading(stack: TracebackType | None) -> TracebackType | None:
+    """From the first line of what was loaded on; None: it has none, as Python could not read it."""
+    found = stack
+    while stack is not None:
+        file, stack = stack.tb_frame.f_code.co_filename, stack.tb_next
+        if file == __file__:
+            found = stack
+    while found and found.tb_frame.f_code.co_filename.startswith(_IMPORTING):
+        found = found.tb_next
     return found
 
 
