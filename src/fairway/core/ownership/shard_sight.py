@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId, Term
 
@@ -24,6 +24,11 @@ class ShardSight(NamedTuple):
     is_open: bool
     tenants: int
     queued: int  # jobs; counted up to `QUEUED_COUNTED_MAX`
+
+
+def told(shards: Collection[ShardId]) -> dict[str, Any]:
+    """In a line of the log, where all of them would fill pages: how many, and which."""
+    return {"shards": len(shards), "which": ranges(shards)}
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -29,6 +29,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fairway.core.ids import ShardId
+from fairway.core.ownership.shard_sight import told
 from fairway.core.server_processes import ServerIdentity
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -61,7 +62,7 @@ ROUNDS_PER_TERM = 5
 LATE_ROUNDS = 2.5  # a heartbeat that is older is late
 SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
 LOCKED_SECONDS = 0.1  # until a free shard whose row somebody held is tried again
-LOST = "shards lost to another owner"
+LOST, BACK = "shards lost to another owner", "an owner is back, degraded mode is over"
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
 WHOLE_LOOK_SECONDS = 0.01
@@ -276,9 +277,8 @@ class Ownership:
         term_seconds, opened = self._settings.term_seconds, set(self._dispatcher.open_shards())
         renewed = await store.renew_shards(connection, held, term_seconds, opened) if held else {}
         if lost := held.keys() - renewed.keys():
-            is_over = not self._settings.owns_shards
-            event = "an owner is back, degraded mode is over" if is_over else LOST
-            log.warning(event, shards=sorted(lost), newest_term=max(held[one] for one in lost))
+            event = LOST if self._settings.owns_shards else BACK
+            log.warning(event, **told(lost), newest_term=max(held[one] for one in lost))
             self._dispatcher.close_shard(*lost)
         self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
 
@@ -313,7 +313,7 @@ class Ownership:
         look = ClusterLook(servers, read.rows, to_be_had.keys(), held, opened, hopeless)
         take, give, give_up = self._spreading.part(look, self._clock.now_us())
         if give_up:
-            log.error("shards cannot be opened here, for others to try", shards=sorted(give_up))
+            log.error("shards cannot be opened here, for others to try", **told(give_up))
             self._released.add({shard: held[shard] for shard in give_up})
             dispatcher.close_shard(*give_up)
         if not take:
@@ -328,9 +328,9 @@ class Ownership:
         )
         if ahead := {one: read.unrenewed[one] for one in taken if one in read.unrenewed}:
             event = "shards taken before their terms' end: the database's clock went back"
-            log.warning(event, shards=sorted(ahead), last_end=max(ahead.values()).isoformat())
+            log.warning(event, **told(ahead), last_end=max(ahead.values()).isoformat())
         if bereft := taken.keys() & read.bereft.keys():
-            log.warning("shards taken at once: their process died", shards=sorted(bereft))
+            log.warning("shards taken at once: their process died", **told(bereft))
         for shard, found in taken.items():
             claim = found._replace(is_early=shard in bereft)
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
@@ -354,7 +354,7 @@ class Ownership:
                 while not shards <= letting_go.whole_on_disk(()):
                     await pause(WHOLE_LOOK_SECONDS)
         except Exception as error:  # whatever it was: what stays here must be granted again
-            log.info("not all of the shards is on disk", shards=sorted(shards), error=repr(error))
+            log.info("not all of the shards is on disk", **told(shards), error=repr(error))
         async with self._speaking:
             held = self._dispatcher.terms()
             whole = shards & letting_go.whole_on_disk(())  # in one step with what follows
@@ -369,7 +369,7 @@ class Ownership:
             # Not by a pool: renewals of all other shards wait for us.
             async with Deadline(await self._connection.get(), PATIENCE_SECONDS) as connection:
                 await self._released.write(connection)
-        log.debug("shards handed over", shards=sorted(whole))
+        log.debug("shards handed over", **told(whole))
 
     def _gave(self, task: asyncio.Task[None]) -> None:
         self._giving = None

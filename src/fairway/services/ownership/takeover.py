@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
-from fairway.core.ownership.shard_sight import ranges
+from fairway.core.ownership.shard_sight import told
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -158,7 +158,7 @@ class TakeOver:
         shards, self._opened = sorted(self._opened), []
         took_ms = [self._moves.last_move_ms(shard) for shard in shards]
         slowest = max(took_ms, key=lambda steps: sum(steps.values()))
-        log.info("shards owned", shards=len(shards), which=ranges(shards), slowest_ms=slowest)
+        log.info("shards owned", **told(shards), slowest_ms=slowest)
 
     def _tell_failure(self, step: str, shard: ShardId, error: Exception) -> None:
         """What keeps one shard from being opened most often keeps all of them."""
