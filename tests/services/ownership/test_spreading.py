@@ -32,7 +32,14 @@ from fairway.runtime.clock import SystemClock
 from fairway.runtime.settings import Settings
 from fairway.services.jobs.far_runs import no_peers
 from fairway.services.ownership import takeover
-from fairway.services.ownership.spreading import OPENING_US, SHUNNED_US, ClusterLook, Spreading
+from fairway.services.ownership.spreading import (
+    NOBODYS_US,
+    OPENING_US,
+    SHUNNED_US,
+    SHUNNED_US_MAX,
+    ClusterLook,
+    Spreading,
+)
 from fairway.services.platform import Platform
 from fairway.store import leases
 from fairway.store.connections.database import Connection
@@ -253,6 +260,40 @@ def test_what_cannot_be_opened_here_is_given_up_where_another_may_try() -> None:
     look = look._replace(servers=[us], rows=[free], held={}, hopeless=())
     assert spreading.part(look, 1).take == set()
     assert spreading.part(look, SHUNNED_US).take == {0}
+
+
+def test_a_shard_that_nobody_could_open_is_not_left_alone() -> None:
+    """Two servers shun it for an hour by now; what kept it closed is over."""
+    servers = [Server(name, "", True, False, True, True) for name in ("a", "b")]
+    row = ShardRow(ShardId(0), Term(1), "a", "", True, False, False)
+    spreading, now_us = Spreading("a"), 0
+    failing = ClusterLook(servers, [row], (), {row.shard: row.term}, (), {row.shard})
+    for _ in range(20):
+        assert spreading.part(failing, now_us).give_up == {0}
+        now_us += SHUNNED_US_MAX
+    assert spreading.part(failing, now_us).give_up == {0}
+    free = row._replace(has_owner=False, is_free=True)
+    look = failing._replace(rows=[free], held={}, hopeless=())
+    looks = range(now_us, now_us + 2 * NOBODYS_US, 200_000)
+    taken = next(at_us for at_us in looks if spreading.part(look, at_us).take)
+    assert NOBODYS_US <= taken - now_us < NOBODYS_US + 1_000_000
+    ours = row._replace(is_open=True)
+    open_ = failing._replace(rows=[ours], opened={row.shard}, hopeless=())
+    assert spreading.part(open_, taken + 1).give_up == ()
+    spreading.part(failing, taken + 2)
+    assert spreading.part(look, taken + 3).take == set()
+    alone = look._replace(servers=servers[:1])
+    # As rare as the first time: what was before it opened is forgotten.
+    assert spreading.part(alone, taken + 2 + SHUNNED_US).take == {0}
+
+
+def test_a_shard_that_a_tenant_moves_into_holds_up_no_other() -> None:
+    servers = [Server(name, "", True, False, True, True) for name in ("a", "b")]
+    rows = [ShardRow(ShardId(n), Term(1), "a", "", True, False, True) for n in range(1, 2 * SHARDS)]
+    taken_away = ShardRow(ShardId(0), Term(2), "", "", False, False, False)
+    held = {row.shard: row.term for row in rows}
+    look = ClusterLook(servers, [taken_away, *rows], (), held, held.keys())
+    assert len(Spreading("a").part(look, 0).give) == 1
 
 
 def test_a_shard_that_the_working_process_cannot_open_stays_with_one_that_can() -> None:

@@ -2,8 +2,9 @@
 
 What is even is decided in `core/shard_spread.py`; here is what a server remembers between two looks
 at the store, by its own clock: since when a shard is free or not open yet, and what was tried in
-vain. A shard that stays free for longer than a moment is anybody's, so that none is orphaned. No
-I/O: `ownership.py` reads the rows and acts.
+vain. A shard that stays free for longer than a moment is anybody's, so that none is orphaned, and
+after some moments also theirs who could not open it: what kept it closed may be over. No I/O:
+`ownership.py` reads the rows and acts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fairway.store.leadership import Server, ShardRow
 ORPHAN_US = 1_000_000  # a shard that is free for so long is taken by whoever sees it
 APART_US = 5_000_000  # looks say nothing of the time between when they are further apart
 OPENING_US = 5_000_000  # a shard that does not open by then holds up no others; its owner gets none
+NOBODYS_US = 5_000_000  # free for so long, it is tried by whoever shuns it, too
 SHUNNED_US = 30_000_000  # what could not be opened here is others' to try for so long, first
 SHUNNED_US_MAX = 3_600_000_000  # twice as long each time that it could not
 ADOPTED_US = 30_000_000  # what its planned taker left stays here for so long
@@ -48,6 +50,7 @@ class Spreading:
     def __init__(self, server_name: str) -> None:
         self._name = server_name
         self._free = UnownedShards()
+        self._free_for_long = UnownedShards()
         self._unopened: dict[tuple[ShardId, Term], int] = {}  # → since when, by our clock
         self._given: set[ShardId] = set()  # let go for somebody, who has not taken them yet
         self._kept_until_us: dict[ShardId, int] = {}  # of these nothing could be handed over
@@ -61,7 +64,10 @@ class Spreading:
         free = {row.shard for row in look.rows if row.is_free} | set(look.to_be_had)
         free -= look.held.keys()  # a term of ours that nobody took is good
         orphans = self._free.look(free, now_us, ORPHAN_US, APART_US)
-        owned = {row.shard: row.owner for row in look.rows if row.shard not in free}
+        nobodys = self._free_for_long.look(free, now_us, NOBODYS_US, APART_US)
+        # Not one that a tenant is being moved into: nobody can own it until that is done.
+        owned = {row.shard: row.owner for row in look.rows if row.has_owner}
+        owned = {shard: owner for shard, owner in owned.items() if shard not in free}
         owned |= dict.fromkeys(look.held, self._name)
         moving, stuck = self._moving(look, free, now_us), self._stuck(look, now_us)
         closed = {row.shard for row in look.rows if not row.is_open} - set(look.opened)
@@ -76,11 +82,14 @@ class Spreading:
         self._kept_until_us.update(dict.fromkeys(left, now_us + ADOPTED_US))
         mine = sum(owned[shard] == self._name for shard in planned.give)
         give_up = look.hopeless if self._may_another(look.servers, stuck) else ()
-        self._shun(give_up, now_us)
+        self._shun(give_up, look.opened, now_us)
         shunned = {shard for shard, us in self._shunned_until_us.items() if us > now_us}
-        return Part(take - shunned, self._to_give(mine, look.opened, now_us), give_up)
+        take = (take - shunned) | nobodys
+        return Part(take, self._to_give(mine, look.opened, now_us), give_up)
 
-    def _shun(self, shards: Collection[ShardId], now_us: int) -> None:
+    def _shun(self, shards: Collection[ShardId], opened: Collection[ShardId], now_us: int) -> None:
+        for shard in self._shunned_us.keys() & set(opened):  # whatever it was, it is over
+            del self._shunned_us[shard], self._shunned_until_us[shard]
         for shard in shards:
             longer_us = min(2 * self._shunned_us.get(shard, SHUNNED_US // 2), SHUNNED_US_MAX)
             self._shunned_us[shard] = longer_us
@@ -112,7 +121,8 @@ class Spreading:
         unopened = [
             (row.shard, row.term)
             for row in look.rows
-            if not row.is_open and row.shard not in free and row.shard not in look.opened
+            if row.has_owner and not row.is_open
+            if row.shard not in free and row.shard not in look.opened
         ]
         before = self._unopened
         self._unopened = {one: before.get(one, now_us) for one in unopened}
