@@ -372,3 +372,26 @@ async def test_a_living_owner_keeps_its_shards_when_the_stores_clock_goes_back(
     assert (first.dispatcher.shards.terms, second.dispatcher.shards.terms) == (before, {})
     await second.stop()
     await first.stop()
+
+
+async def test_what_started_of_late_in_words_that_nobody_reads_keeps_no_shard_closed(
+    database_url: str,
+) -> None:
+    """As an owner of a later build may have left it."""
+    async with owner_on(database_url) as platform, connected(database_url) as connection:
+        async with connection.transaction():
+            term = await connection.fetchval(
+                "UPDATE shards SET term = term + 1, expires_at = now() RETURNING term"
+            )
+            await connection.execute(
+                "INSERT INTO rate_windows (shard, term, saved_at, windows)"
+                " VALUES (0, $1, now(), '!') ON CONFLICT (shard) DO UPDATE"
+                " SET term = excluded.term, windows = excluded.windows",
+                term,
+            )
+
+        def is_open() -> bool:
+            now = platform.dispatcher.term_of(ShardId(0))
+            return now is not None and now > term and owns_all(platform)
+
+        await until(is_open)

@@ -3,12 +3,15 @@
 Without it a rate lets nobody in for up to a minute after each change of owner. It is one bounded
 row a shard; the next owner goes by it only if it is of the term before its own, so a row that is
 older, or that an owner did not live to write, says nothing. A row that cannot be written holds up
-no hand-over. What counts and what is closed is decided in `core/backlog/start_rates.py`.
+no hand-over, and one that cannot be read keeps no shard closed. What counts and what is closed is
+decided in `core/backlog/start_rates.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+
+import msgspec
 
 from fairway.core.ids import ShardId, Term
 from fairway.runtime.telemetry import logger
@@ -49,4 +52,11 @@ class RateHandOver:
             for row, ago_us in found:
                 term = self._dispatcher.term_of(row.shard)
                 if term is not None and row.term == term - 1:
-                    self._dispatcher.letting_go().restore_starts(row.shard, row.windows, ago_us)
+                    self._restore(row, ago_us)
+
+    def _restore(self, row: store.RateRow, ago_us: int) -> None:
+        """One that cannot be read (of a later build, say) keeps no shard closed: its rates are."""
+        try:
+            self._dispatcher.letting_go().restore_starts(row.shard, row.windows, ago_us)
+        except msgspec.DecodeError as error:
+            log.warning("what started of late is not known", shard=row.shard, error=repr(error))
