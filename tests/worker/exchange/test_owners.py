@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, Term
 from fairway.services.workers.owner_list import OwnerList
 from fairway.store.leadership import Owner
@@ -19,6 +20,7 @@ from fairway.worker.exchange.lease_ledger import LeaseLedger
 from fairway.worker.exchange.owners import Owners
 from fairway.worker.options import WorkerOptions
 
+SILENT = Unavailable("It does not answer.")
 A, B = "http://127.0.0.1:1", "http://127.0.0.1:2"
 
 
@@ -69,10 +71,10 @@ async def test_when_one_of_two_owners_dies_the_other_is_the_only_one() -> None:
     """Else what is to be said of its shards would be kept for it, for ever."""
     server, worker = Server((1, A), (1, B)), worker_at(B)
     assert hear(worker, server) == [A, B]
-    worker._failed(worker.all[0])
+    worker._failed(worker.all[0], SILENT)
     server.know((1, ""), (1, B))  # its term is over, and nobody has taken its shard yet
     assert hear(worker, server) == [A, B]
-    worker._failed(worker.all[0])
+    worker._failed(worker.all[0], SILENT)
     server.know((2, B), (1, B))
     assert hear(worker, server) == [B]
     assert worker._ledger._by_shard[0] is worker.all[0].part
@@ -81,7 +83,7 @@ async def test_when_one_of_two_owners_dies_the_other_is_the_only_one() -> None:
 async def test_an_owner_that_was_late_and_goes_on_is_served_again() -> None:
     server, worker = Server((1, A), (1, B), (1, "http://127.0.0.1:3")), worker_at(B)
     assert len(hear(worker, server)) == 3
-    worker._failed(worker.all[0])
+    worker._failed(worker.all[0], SILENT)
     server.know((1, ""), (1, B), (1, "http://127.0.0.1:3"))
     hear(worker, server)
     server.know((1, A), (1, B), (1, "http://127.0.0.1:3"))  # in the same term
@@ -112,7 +114,25 @@ async def test_a_worker_that_drains_looks_for_who_came_after_its_only_owner(
     (only,) = worker.all
     assert only.url == A
     only.failing_since = time.monotonic()
-    worker._failed(only)
+    worker._failed(only, SILENT)
+    await asyncio.sleep(0)
+    assert [one.url for one in worker.all] == [""]
+    await worker.stop()
+
+
+async def test_the_only_owner_that_is_none_any_more_is_left_at_once() -> None:
+    """It hung, and its successor is about to grant: what runs must be known to that one first."""
+    server, worker = Server((1, A)), worker_at(B)
+    told = server.list.news(0, is_passed_on=True)
+    assert told is not None
+    worker._serve({url: list(shards) for url, shards in told.shards.items()})
+    worker._speaking.stopping.set()
+    (only,) = worker.all
+    only.failing_since = time.monotonic()
+    worker._failed(only, SILENT)
+    await asyncio.sleep(0)
+    assert worker.all == [only], "it may answer again in a moment"
+    worker._failed(only, Unavailable(code="NOT_OWNER"))
     await asyncio.sleep(0)
     assert [one.url for one in worker.all] == [""]
     await worker.stop()

@@ -51,7 +51,7 @@ class OwnerPorts(NamedTuple):
     """Whoever holds the conversations together."""
 
     answered: Callable[[Conversation, wire.ExchangeRequest, wire.ExchangeReply], None]
-    failed: Callable[[Conversation], None]
+    failed: Callable[[Conversation, FairwayError], None]
     offer: Callable[[Conversation, int], wire.SlotOffer | None]  # for the call of this number
     owners_version: Callable[[], int]
 
@@ -188,7 +188,7 @@ class Conversation:
             call.cancel()  # to the same address; the hello that follows says it all again
         self._must_greet = True  # a call given up may have been the hello itself
         self._failure = None
-        self._ports.failed(self)
+        self._ports.failed(self, error)
         if is_shut_out and error.code != TENANT_SUSPENDED:  # which ends, one day
             raise error
         seconds = self.session.next_pause_seconds()

@@ -33,6 +33,7 @@ FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns wh
 FALL_BACK_ALONE_SECONDS = 0.5  # with a single owner there is no other to say who came after it
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
+NOT_OWNER = "NOT_OWNER"  # the code of: another server owns that now, or nobody yet
 ANY_LIST = 1  # told as what we know: every list is newer, also one that names a single owner
 NAMED_MAX = 16  # addresses of earlier owners that are tried when nobody else answers
 
@@ -227,7 +228,7 @@ class Owners:
             if one not in self._tasks:
                 self._begin(one)
 
-    def _failed(self, one: Conversation) -> None:
+    def _failed(self, one: Conversation, error: FairwayError) -> None:
         """A call failed. Others may know whether its server owns anything still."""
         if one.promises is None:
             self._known_version = 0
@@ -235,9 +236,11 @@ class Owners:
         self._known_version = ANY_LIST
         one.promises.lost(self._ledger.running_by_pool(one.part))
         since = [other.failing_since for other in self.all]
-        patience = FALL_BACK_SECONDS if len(self.all) > 1 else FALL_BACK_ALONE_SECONDS
+        patience = FALL_BACK_SECONDS
+        if len(self.all) == 1:  # that it is no owner any more says whom to ask: everybody
+            patience = 0.0 if error.code == NOT_OWNER else FALL_BACK_ALONE_SECONDS
         longest = time.monotonic() - patience
-        if all(at is not None and at < longest for at in since):
+        if all(at is not None and at <= longest for at in since):
             asyncio.get_running_loop().call_soon(self._begin_anew)
         else:
             self._share_out()
