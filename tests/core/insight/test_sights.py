@@ -240,3 +240,11 @@ def test_what_was_said_before_all_of_it_was_taken_over_does_not_hold() -> None:
     assert standing([old, part]) == [part, left], "some of it is nobody else's"
     nobody = owner(500)
     assert standing([new, nobody]) == [new, nobody], "who owns nothing has workers, maybe"
+
+
+def test_without_its_database_no_platform_is_well() -> None:
+    """What it counts is of before: all looked well for ten seconds while every call heard 503."""
+    seen = ServerSight(at_ms=0, pools=[], shards_owned=1)
+    assert health_of(seen, 1).status == "ok"
+    health = health_of(seen, 1, is_store_away=True)
+    assert (health.status, health.reasons[0].code) == ("critical", "STORE_AWAY")

@@ -63,8 +63,11 @@ def is_near_knee(pool: PoolSight) -> bool:
     return used >= FULL or (used >= BUSY and waits_long)
 
 
-def health_of(seen: ServerSight, shards_total: int) -> Health:
+def health_of(seen: ServerSight, shards_total: int, *, is_store_away: bool = False) -> Health:
     found: list[HealthReason] = []
+    if is_store_away:
+        text = "The database gives no answer: nothing is accepted, and what is said here is old."
+        found.append(HealthReason("STORE_AWAY", "critical", text, "/ui/alarms"))
     missing = shards_total - seen.shards_owned
     if missing > 0:
         text = f"{missing} of {shards_total} shards have no owner: their jobs do not start."

@@ -35,6 +35,7 @@ class Insight:
         server: str,
         tenant_shards: TenantShards,
     ) -> None:
+        self._database = database
         self._tenant_shards = tenant_shards
         self._observer = Observer(dispatcher, fair_share_loop, directory, metrics, store_clock)
         self.board = Board(database, self._observer, store_clock, server)
@@ -56,7 +57,8 @@ class Insight:
         return self._tenant_shards.count
 
     def health(self, seen: ServerSight) -> Health:
-        return health_of(seen, self._tenant_shards.to_be_owned)
+        is_away = self._database.is_away
+        return health_of(seen, self._tenant_shards.to_be_owned, is_store_away=is_away)
 
     @property
     def shards_to_be_owned(self) -> int:
