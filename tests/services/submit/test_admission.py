@@ -65,3 +65,15 @@ async def test_a_server_that_stops_takes_nothing_new_and_says_so(platform: Platf
     assert refused.value.code == "STOPPING"
     assert (await platform.readiness.checks())["takes_jobs"] is False
     assert len(await Hand(platform).take(1)) == 1
+
+
+async def test_a_refusal_tells_what_was_left_when_it_was_judged(platform: Platform) -> None:
+    """There was a reading of the clock between the two: now and then the next token came there."""
+    tenant = await tenant_with(platform, "t", rate_per_second=20_000, burst=1)
+    told = []
+    for _ in range(2000):
+        try:
+            platform.admission.admit(tenant, 1, 0)
+        except LimitReached as refused:
+            told.append(refused.quota)
+    assert {quota and quota.left for quota in told} == {0}

@@ -70,7 +70,7 @@ class Admission:
             rate, burst = share_of(rate, servers), share_of(burst, servers)
         early_us = self._bucket(tenant).take(count, rate, burst, now_us)
         if early_us:
-            raise self._too_early(tenant, early_us)
+            raise self._too_early(tenant, early_us, now_us)
         if tenant.id in self._learned:
             self._owe(tenant, count)
 
@@ -82,7 +82,7 @@ class Admission:
         bucket = self._bucket(tenant)
         early_us = bucket.overdraw(count, tenant.rate_per_second, tenant.burst, now_us)
         if early_us:
-            raise self._too_early(tenant, early_us)
+            raise self._too_early(tenant, early_us, now_us)
 
     def look(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Refuse what `admit` would refuse now; nothing is taken."""
@@ -93,7 +93,7 @@ class Admission:
         bucket = self._bucket(tenant)
         early_us = bucket.early_us(count, tenant.rate_per_second, tenant.burst, now_us)
         if early_us:
-            raise self._too_early(tenant, early_us)
+            raise self._too_early(tenant, early_us, now_us)
 
     def _check_room(self, tenant: Tenant, count: int, waiting: int) -> None:
         if waiting and waiting + count > self._waiting_max:
@@ -110,31 +110,33 @@ class Admission:
                 retry_after_seconds=DEPTH_RETRY_SECONDS,
             )
 
-    def _too_early(self, tenant: Tenant, early_us: int) -> LimitReached:
+    def _too_early(self, tenant: Tenant, early_us: int, now_us: int) -> LimitReached:
         return self._later(
             tenant,
             early_us,
+            now_us,
             f"Your limit is {tenant.rate_per_second} a second and {tenant.burst} at once;"
             f" there is room for this in {early_us / 1e6:.3f} s.",
         )
 
-    def _later(self, tenant: Tenant, early_us: int, sentence: str) -> LimitReached:
+    def _later(self, tenant: Tenant, early_us: int, now_us: int, sentence: str) -> LimitReached:
+        """What is left is told of the moment that was judged: a token later it would be room."""
         return LimitReached(
             sentence,
             code="TENANT_RATE_LIMIT_EXCEEDED",
             retry_after_seconds=early_us / 1e6,
-            quota=self.quota(tenant),
+            quota=self._bucket(tenant).quota(tenant.rate_per_second, tenant.burst, now_us),
         )
 
     def refuse_debtors(self, tenant: Tenant) -> None:
         """Before a large body is read: whoever owes for the last one comes back later."""
-        early_us = self._bucket(tenant).debt_us(
-            tenant.rate_per_second, tenant.burst, self._clock.now_us()
-        )
+        now_us = self._clock.now_us()
+        early_us = self._bucket(tenant).debt_us(tenant.rate_per_second, tenant.burst, now_us)
         if early_us:
             raise self._later(
                 tenant,
                 early_us,
+                now_us,
                 f"What was refused before counts towards your rate: come back in"
                 f" {early_us / 1e6:.3f} s.",
             )
