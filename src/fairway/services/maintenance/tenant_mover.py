@@ -37,11 +37,12 @@ from fairway.store.registry.tenant_moves import ALL_PARTS, IN_PARTS, Way, parts_
 
 log = logger("tenant_mover")
 
-ROWS_AT_ONCE = 5_000  # some tenths of a second of the store's time
+ROWS_AT_ONCE = 2_000  # a tenth of a second of the store's time
 REST_SECONDS = 2.0
 STEP_SECONDS = 0.5
 STEP_US = 500_000
 STRAYS_US = 5_000_000  # between two looks for what came too late
+RESTS = 3  # of as long as a part took, for others
 PARTS_A_ROUND = 20
 SETTLE_US_MAX = 10_000_000  # for uses of connections that had begun; then it is tried again
 SETTLE_LOOK_SECONDS = 0.02
@@ -175,7 +176,7 @@ class TenantMover:
         return self._cursors.get((look.id, look.state, table), IN_PARTS[table])
 
     async def _move_parts(self, look: MoveLook, term: Term) -> None:
-        """Some parts; between two the store has as long for others as a part took."""
+        """Some parts; between two the store has some times as long for others."""
         for _ in range(PARTS_A_ROUND):
             left = (one for one in parts_of(look.state) if self._cursor(look, one) is not None)
             table = next(left, None)
@@ -190,7 +191,7 @@ class TenantMover:
             self._cursors[look.id, look.state, table] = (
                 None if part.found < ROWS_AT_ONCE else part.last
             )
-            await pause((self._clock.now_us() - began_us) / 1e6)
+            await pause(RESTS * (self._clock.now_us() - began_us) / 1e6)
 
     async def _end(self, act: MoveAct, look: MoveLook, tenant: Tenant, term: Term) -> None:
         """In its new shard, or where it was. What is in the audit is so, and the other way round.
