@@ -37,6 +37,7 @@ async def test_its_jobs_are_spread_and_all_of_them_are_seen(database_url: str) -
             await _is_one_tenant(operator, name)
             jobs = await _are_accepted_once(tenant, worker.type)
             await _are_listed(tenant, jobs)
+            await _are_kept_apart_from_what_one_shard_said(tenant)
             await _are_acted_on(tenant, jobs)
             await _flows_wait_in_one_shard(tenant, jobs)
             await _run(tenant, worker)
@@ -103,6 +104,18 @@ async def _are_listed(tenant: httpx2.AsyncClient, jobs: list[str]) -> None:
     strange = [jobs[0][:15] + "fff" + jobs[0][18:], jobs[0]]
     reply = await tenant.post("/v1/jobs/wait", json={"ids": strange})
     assert reply.json()["missing"] == strange[:1]
+
+
+async def _are_kept_apart_from_what_one_shard_said(tenant: httpx2.AsyncClient) -> None:
+    """The first part has the number of the whole: a page that takes replies of a moment ago was
+    shown its jobs for all."""
+    recent = {"cache-control": "max-age=10"}
+    path = "/v1/jobs?limit=200"
+    counts = [
+        len((await tenant.get(path, headers=recent | named)).json()["jobs"])
+        for named in ({"fairway-part": "0"}, {}, {"fairway-part": "0"})
+    ]
+    assert counts[0] == counts[2] < counts[1]
 
 
 async def _are_acted_on(tenant: httpx2.AsyncClient, jobs: list[str]) -> None:

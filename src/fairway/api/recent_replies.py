@@ -20,6 +20,7 @@ from fairway.api.auth import CALLER, admit
 from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Receive, Scope, Send
 from fairway.api.http.headers import Header, header
+from fairway.api.tenant_parts.meant import PART
 from fairway.core.ids import TenantId
 from fairway.services.platform import Platform
 from fairway.services.registry.principal import Principal
@@ -48,6 +49,7 @@ class Asked(NamedTuple):
     path: str
     query: bytes
     accept: bytes | None
+    part: bytes | None  # named; the first has the number of the whole tenant
 
 
 class Kept(NamedTuple):
@@ -153,7 +155,7 @@ def accepted_age_seconds(scope: Scope) -> int:
 
 def _asked(scope: Scope, caller: Principal) -> Asked:
     tenant = None if caller.tenant is None else caller.tenant.id
-    said = scope["path"], scope["query_string"], header(scope, b"accept")
+    said = scope["path"], scope["query_string"], header(scope, b"accept"), header(scope, PART)
     return Asked(caller.key_id, tenant, *said)
 
 
