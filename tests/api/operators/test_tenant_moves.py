@@ -210,6 +210,18 @@ async def test_of_two_who_ask_at_one_moment_one_is_told_to_wait(database_url: st
             assert cancelled.status_code == 202
 
 
+async def test_a_shard_of_a_deleted_tenant_is_refused_with_its_name(database_url: str) -> None:
+    """`GET /v1/shards` tells of no tenant there, so the refusal has to."""
+    with open_house(database_url, shard_count=8) as house:
+        (name, _), (gone, _) = house.new_tenant(), house.new_tenant()
+        async with house.caller(house.operator_key) as operator:
+            (there,) = (await operator.get(f"/v1/tenants/{gone}")).json()["shards"]
+            assert (await operator.delete(f"/v1/tenants/{gone}?suspend=true")).is_success
+            assert (await operator.get("/v1/shards")).json()["shards"][there]["tenants"] == 0
+            refused = problem(await move(operator, name, there), 409, "CONFLICT")
+            assert f"keeps what is left of {gone}, which was deleted" in refused["detail"]
+
+
 async def surely_asked(operator: httpx2.AsyncClient, name: str, to: int) -> httpx2.Response:
     """A busy machine may say "not now" first."""
     while True:

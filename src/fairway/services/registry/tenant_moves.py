@@ -108,6 +108,11 @@ def _flaw(found: Before, to: ShardId) -> str | None:
             " nobody owns a shard that a tenant is moved to. Name another without tenants"
             " (`fairway shards ls`)."
         )
+    if found.tenants_there and found.tenants_there == len(found.deleted_there):
+        return (  # `fairway shards ls` counts none of them: that alone would send people in circles
+            f"Shard {to} keeps what is left of {found.deleted_there[0]}, which was deleted and may"
+            " be restored until its name is free. Name another without tenants."
+        )
     if found.tenants_there:
         return (
             f"Shard {to} is in use. A tenant is moved to a shard without tenants: nobody owns it"

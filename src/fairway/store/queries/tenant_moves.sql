@@ -4,6 +4,8 @@ SELECT tenants.id, tenants.state, coalesce(tenants.shard, tenants.id % cluster.s
        coalesce(cluster.shards, cluster.shard_count) AS shards,
        (SELECT count(*)::int FROM tenants AS other
         WHERE coalesce(other.shard, other.id % cluster.shard_count) = :to) AS tenants_there,
+       ARRAY(SELECT other.name FROM tenants AS other WHERE other.state = 'deleted'
+             AND coalesce(other.shard, other.id % cluster.shard_count) = :to) AS deleted_there,
        EXISTS (SELECT FROM tenant_moves WHERE finished_at IS NULL) AS is_another_moving,
        EXISTS (SELECT FROM region_state) AS has_regions, tenants.parts <> '{}' AS has_parts
 FROM tenants, cluster WHERE tenants.name = :name FOR UPDATE OF tenants

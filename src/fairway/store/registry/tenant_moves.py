@@ -55,6 +55,7 @@ class Before(NamedTuple):
     shard: ShardId
     shards: int
     tenants_there: int
+    deleted_there: list[str]  # of these, who may still be restored
     is_another_moving: bool
     has_regions: bool
     has_parts: bool
