@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.api.house import House, open_house, problem
+from tests.services.platform_room import until
 
 from fairway.api.http.frames import FRAME_BYTES_MAX, HEAD, Frame, FrameReader, frame_text
 from fairway.api.http.line_protocol import SWITCHING
@@ -85,6 +86,19 @@ async def test_a_line_that_breaks_fails_what_is_under_way_and_carries_no_more() 
         with pytest.raises(ConnectionError):
             await asked(line, b"lost")
         assert lines.ready(url) is None
+
+
+async def test_a_line_that_ends_as_it_begins_is_sent_no_call() -> None:
+    """It would neither be answered nor heard to be lost: its callers waited as long as they may."""
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(SWITCHING)
+        writer.close()
+
+    async with owner(meet) as url:
+        line = await open_line(url, SECRET, 5)
+        await until(lambda: not line.is_fresh)
+        assert not line.has_room
 
 
 async def test_after_an_answer_that_did_not_come_in_time_another_line_is_opened() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairway.api.http.frames import ANSWER_BYTES_MAX, Frame, FrameReader, frame_text
-from fairway.api.http.line_protocol import UPGRADE
+from fairway.api.http.line_protocol import CALLS_MAX, UPGRADE
 from fairway.runtime.plain_http import Reply, head_lines
 from fairway.runtime.telemetry import logger
 
@@ -78,6 +78,12 @@ class OwnerConnection(asyncio.Protocol):
         """Whether a call may go out on it."""
         used_lately = self._calls or self._loop.time() - self._used_at < IDLE_SECONDS_MAX
         return self._is_open and bool(used_lately)
+
+    @property
+    def has_room(self) -> bool:
+        """The owner ends a line that has more calls: one goes out as a request then. So it does on
+        one that was ended since it was opened, as by a server that stops."""
+        return self._is_open and len(self._calls) < CALLS_MAX
 
     async def begin(self, head: bytes) -> None:
         self._switched = self._loop.create_future()

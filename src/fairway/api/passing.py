@@ -347,7 +347,7 @@ class OwnerLine:
             line = self._peers.lines.ready(self._url)
             if line is None:
                 line = await self._opened(lines)
-            if line is not None:
+            if line is not None and line.has_room:
                 return await self._by_line(line, body)
         client = self._peers.client(self._url, for_staff=True)
         asked = client.call("POST", SUBMIT_PATH, body, self._seconds_max, lines)

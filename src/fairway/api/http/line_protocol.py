@@ -21,7 +21,7 @@ from fairway.wire.problems import CODES
 
 log = logger("line")
 
-CALLS_MAX = 16  # under way on one line; a server that asks has four at most
+CALLS_MAX = 16  # under way on one line: whoever asks has no more, and sends others as requests
 IDLE_SECONDS = 30.0  # far more than whoever asks keeps one for
 UPGRADE = b"fairway-line"
 SWITCHING = (
