@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.api.house import House, open_house, problem
@@ -18,14 +20,23 @@ from fairway.api.passed_jobs import (
     outcome_of,
     take_passed,
 )
-from fairway.api.passing import NOT_ASKED, Passing
+from fairway.api.passing import NOT_ASKED, OwnerLine, Passing
 from fairway.api.peers import Peers
+from fairway.api.waiting_jobs import WaitingJobs
 from fairway.cli.processes.listening import listen_at
 from fairway.core.ids import JobId, PoolId, ShardId, TenantId, Term, ids_from, shard_of
+from fairway.core.job import JobMarks
 from fairway.core.lifecycle import State
 from fairway.core.unique import UniqueWish, states_of
 from fairway.services.platform import Platform
-from fairway.services.submit.submission_group import Accepted, NewJob, WholeKey
+from fairway.services.registry import type_names
+from fairway.services.registry.type_names import Brought, Namer
+from fairway.services.submit.submission_group import (
+    Accepted,
+    NewJob,
+    WholeKey,
+    size_bytes_of,
+)
 from fairway.store.leadership import Owner
 
 ALL_STATES = states_of(State)
@@ -156,6 +167,66 @@ async def test_a_rate_is_one_rate_at_three_servers(house: House, second: House) 
     assert sum(counts) >= 0.9 * allowed, counts
     assert {reply.headers["ratelimit-policy"] for reply in refused} == {'"jobs";q=20;w=1'}
     assert all(reply.headers["ratelimit"].startswith('"jobs";r=0') for reply in refused)
+
+
+async def test_a_name_that_is_one_too_many_is_refused_where_it_came_in(
+    house: House, second: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the owner everybody whose jobs travel in the same call would wait for it; it costs what
+    it would cost there."""
+    monkeypatch.setattr(type_names, "TENANT_NAMES_MAX", 1)
+    name, key = house.new_tenant(rate_per_second=1, burst=5)
+    known_at(second, name)
+    looked_for: list[Sequence[str]] = []
+    bring = house.platform.directory.names.bring
+
+    async def bring_noted(namer: Namer, names: Iterable[str], *, all_or_none: bool) -> Brought:
+        looked_for.append([*names])
+        return await bring(namer, looked_for[-1], all_or_none=all_or_none)
+
+    monkeypatch.setattr(house.platform.directory.names, "bring", bring_noted)
+    async with second.caller(key) as far:
+        good = await far.post("/v1/jobs", json={"type": f"{name}.good"})
+        assert (good.status_code, good.headers["fairway-owner"]) == (202, house.url)
+        for n in range(4):
+            refused = await far.post("/v1/jobs", json={"type": f"{name}.{n}"})
+            problem(refused, 422, "TOO_MANY_JOB_TYPES", "/type")
+        problem(await far.post("/v1/jobs", json={"type": f"{name}.last"}), 429,
+                "TENANT_RATE_LIMIT_EXCEEDED")  # fmt: skip
+    assert looked_for == [[f"{name}.good"]]
+
+
+async def test_metadata_weighs_what_payloads_do(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten jobs with 160 KB of it are no light call: who sends one job does not wait for them."""
+    job = NewJob("work", PoolId(1), 5, None, b"{}")
+    marked = job._replace(marks=JobMarks(None, b'"%s"' % (b"x" * 16_000)))
+    assert size_bytes_of([job, marked]) == 16_006
+    tenant = house.platform.directory.tenants[house.platform.directory.id_of(house.new_tenant()[0])]
+    on_their_way, written = list[bool](), list[bool]()
+
+    async def submit(platform: Platform) -> None:
+        line = OwnerLine(platform, Peers(), "http://127.0.0.1:1", WaitingJobs(100, "nobody"))
+        silent: Any = SimpleNamespace(add=lambda waiting: None)
+        group = platform.submissions._group
+
+        def commit(node: int | None, *, heavy: bool) -> Any:
+            on_their_way.append(heavy)
+            return silent
+
+        def noted(shard: ShardId | None, together: int | None, heavy: bool) -> Any:
+            written.append(heavy)
+            return group(shard, together, heavy)
+
+        monkeypatch.setattr(line, "_commit", commit)
+        monkeypatch.setattr(platform.submissions, "_group", noted)
+        for one in (job, marked):
+            line.ask(PassedJobs(tenant.id, 10, False, 0, JobId(""), None, [one] * 10), None)
+            await platform.submissions.submit(tenant, [one] * 10)
+
+    house.inside(submit)
+    assert on_their_way == written == [False, True]
 
 
 async def test_only_servers_pass_jobs_on(house: House) -> None:

@@ -33,9 +33,10 @@ from fairway.api.passed_jobs import (
 )
 from fairway.api.peers import Peers, cluster_lines
 from fairway.api.region_lines import RegionLines
+from fairway.api.waiting_jobs import WaitingJobs
 from fairway.core.backpressure.peer_health import PeerHealth
-from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from
+from fairway.core.errors import FairwayError, Refused, Unavailable
+from fairway.core.ids import JobId, ShardId, ids_from
 from fairway.core.job import is_heavy
 from fairway.core.server_processes import ProcessGroup
 from fairway.core.tenant import Tenant
@@ -43,7 +44,7 @@ from fairway.runtime.plain_http import Reply
 from fairway.runtime.telemetry import logger
 from fairway.services.group_commit import GroupCommit, Lingering, Sizes
 from fairway.services.platform import Platform
-from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey
+from fairway.services.submit.submission_group import NewJob, Verdict, WholeKey, size_bytes_of
 from fairway.services.transient_errors import not_known
 
 log = logger("passing")
@@ -52,7 +53,6 @@ LINES_MAX = 256  # far more than a cluster has owners
 CALLS_MAX = 2  # under way to an owner, of each weight
 GATHER_SECONDS = 0.005  # where many come at a time
 MARGIN_SECONDS = 0.5  # for the way, beyond what the owner itself takes at most
-TENANT_PART = 4  # of the jobs that may wait, this part is one tenant's at most
 OWNER_LOOK_SECONDS = 0.25
 TOO_LARGE = 413
 OWNER = b"fairway-owner"
@@ -80,30 +80,10 @@ class Waiting(NamedTuple):
 
     call: PassedJobs
     told: asyncio.Future[Told]
-    payload_bytes: int
+    size_bytes: int
 
 
-class WaitingJobs:
-    """How many wait to be sent, in all and of each tenant."""
-
-    def __init__(self) -> None:
-        self.jobs = 0
-        self.by_tenant: dict[TenantId, int] = {}
-
-    def add(self, tenant: TenantId, jobs: int) -> None:
-        self.jobs += jobs
-        self.by_tenant[tenant] = self.by_tenant.get(tenant, 0) + jobs
-
-    def remove(self, group: list[Waiting]) -> None:
-        for one in group:
-            tenant, jobs = one.call.tenant, one.call.count
-            self.jobs -= jobs
-            left = self.by_tenant.pop(tenant, 0) - jobs
-            if left > 0:
-                self.by_tenant[tenant] = left
-
-
-SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
+SIZES = Sizes[Waiting](lambda one: max(one.call.count, 1), lambda one: one.size_bytes)
 
 
 class Passing:
@@ -119,11 +99,11 @@ class Passing:
         self._peers = peers
         self._is_elsewhere = is_elsewhere
         self._submissions = platform.submissions
+        self._names = platform.directory.names
         self._tenant_shards = platform.tenant_shards
         self._lines: dict[str, OwnerLine] = {}  # by url
         self._admission = platform.admission
-        self._waiting = WaitingJobs()
-        self._waiting_max = platform.settings.submit_waiting_max
+        self._waiting = WaitingJobs(platform.settings.submit_waiting_max, "their owner")
         regions = platform.regions
         self._abroad = None if regions is None else RegionLines(platform, regions)
 
@@ -170,7 +150,23 @@ class Passing:
             )
         first = first or self._submissions.ids.make(shard, len(wanted))[0]
         call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
+        if not self._names.are_named_by(tenant.id, [new.type for new in wanted]):
+            return self._with_new_names(tenant, shard, call)
         return self._pass_on(tenant, self._ask(tenant, shard, call), call)
+
+    async def _with_new_names(
+        self, tenant: Tenant, shard: ShardId, call: PassedJobs
+    ) -> list[Verdict]:
+        """Names of job types that are news here are looked for here: they cost nothing to make up,
+        and at the owner everybody whose jobs travel in the same call would wait for them."""
+        if not call.is_admitted:
+            self._submissions.look(tenant, call.count)
+        try:
+            await self._names.know(tenant.id, [new.type for new in call.jobs])
+        except Refused:
+            self._admission.charge_refused(tenant, call.count)
+            raise
+        return await self._pass_on(tenant, self._ask(tenant, shard, call), call)
 
     async def admit(self, tenant: Tenant, count: int) -> None:
         """As `Submissions.admit`, by whoever judges this tenant."""
@@ -234,21 +230,11 @@ class Passing:
             return None
         if not call.is_admitted:
             self._admission.look(tenant, call.count, self._waiting.jobs)
-        self._check_room(tenant, call.count)
+        self._waiting.check_room(tenant.id, call.count)
         if owed := self._admission.take_owed(tenant.id):
             call = msgspec.structs.replace(call, owed=owed)
         self._waiting.add(tenant.id, call.count)
         return line.ask(call, self._node_of(shard))
-
-    def _check_room(self, tenant: Tenant, count: int) -> None:
-        """One tenant's jobs leave room for those of others."""
-        waiting = self._waiting.by_tenant.get(tenant.id, 0)
-        if waiting and waiting + count > self._waiting_max // TENANT_PART:
-            raise Unavailable(
-                "More jobs of yours are on their way to their owner than this server holds; nothing"
-                " of this was accepted. Send it again shortly.",
-                code="OVERLOADED",
-            )
 
     def _line(self, url: str) -> OwnerLine:
         line = self._lines.get(url)
@@ -296,14 +282,15 @@ class OwnerLine:
     def ask(self, call: PassedJobs, node: int | None) -> asyncio.Future[Told]:
         """`node` of the store: calls for others are not made with it."""
         told: asyncio.Future[Told] = self._loop.create_future()
-        size_bytes = sum([len(new.payload) for new in call.jobs])
+        size_bytes = size_bytes_of(call.jobs)
         commit = self._commit(node, heavy=is_heavy(call.count, size_bytes))
         commit.add(Waiting(call, told, size_bytes))
         return told
 
     async def _flush(self, group: list[Waiting]) -> None:
         """One call for all of them; whatever happens, each is told."""
-        self._waiting.remove(group)
+        for one in group:
+            self._waiting.remove(one.call.tenant, one.call.count)
         group = [one for one in group if not one.told.done()]  # who waits no more is not sent
         rest, asked_us = Unanswered(is_open=True), self._clock.now_us()
         try:

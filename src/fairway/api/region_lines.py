@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairway.api.passed_jobs import NOT_TAKEN, RegionJobs, decode_reply, encode, outcome_of
+from fairway.api.waiting_jobs import WaitingJobs
 from fairway.core.errors import FairwayError, Unavailable
-from fairway.core.ids import JobId, ids_from
+from fairway.core.ids import JobId, TenantId, ids_from
 from fairway.core.job import is_heavy
 from fairway.core.regions.held import HeldCall
 from fairway.core.tenant import Tenant
@@ -25,12 +26,19 @@ from fairway.services.group_commit import GroupCommit, Lingering, Sizes
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import JOBS_PATH, RegionAway
 from fairway.services.regions.regions import Regions
-from fairway.services.submit.submission_group import Accepted, NewJob, Verdict, WholeKey
+from fairway.services.submit.submission_group import (
+    Accepted,
+    NewJob,
+    Verdict,
+    WholeKey,
+    size_bytes_of,
+)
 
 log = logger("regions")
 
 CALLS_MAX = 4  # under way to a region, of each weight
 GATHER_SECONDS = 0.005
+TYPES_KNOWN_MAX = 50_000  # those that jobs were taken of last
 MARGIN_SECONDS = 1.5  # for the way there and back, beyond what the home itself takes at most
 #: The home has done nothing with it.
 NOT_TAKEN_THERE = NOT_TAKEN | {"NOT_HOME"}
@@ -39,7 +47,7 @@ NOT_TAKEN_THERE = NOT_TAKEN | {"NOT_HOME"}
 class OnItsWay(NamedTuple):
     call: RegionJobs
     told: asyncio.Future[Any]
-    payload_bytes: int
+    size_bytes: int
 
 
 class NoAnswer(NamedTuple):
@@ -48,7 +56,7 @@ class NoAnswer(NamedTuple):
     is_open: bool
 
 
-SIZES = Sizes[OnItsWay](lambda one: max(one.call.count, 1), lambda one: one.payload_bytes)
+SIZES = Sizes[OnItsWay](lambda one: max(one.call.count, 1), lambda one: one.size_bytes)
 
 
 class RegionLines:
@@ -57,10 +65,11 @@ class RegionLines:
     def __init__(self, platform: Platform, regions: Regions) -> None:
         self._platform = platform
         self._regions = regions
-        self._lines: dict[tuple[str, bool], GroupCommit[OnItsWay]] = {}
+        self._lines: dict[tuple[str, bool, bool], GroupCommit[OnItsWay]] = {}
+        self._known_types: dict[tuple[TenantId, str], None] = {}  # that a home took jobs of
         self._waiting_max = platform.settings.submit_waiting_max
         self._seconds_max = platform.settings.store_wait_seconds + MARGIN_SECONDS
-        self._jobs_waiting = 0
+        self._waiting = WaitingJobs(self._waiting_max, "their home region")
 
     def elsewhere(self, tenant: Tenant) -> str | None:
         return self._regions.elsewhere(tenant.id)
@@ -92,6 +101,7 @@ class RegionLines:
             counter.labels(home, "refused").inc(call.count)
             raise told
         counter.labels(home, "passed_on").inc(call.count)
+        self._learn_types(call)
         verdicts: list[Verdict] = told
         return verdicts
 
@@ -109,25 +119,39 @@ class RegionLines:
     async def _ask(self, home: str, call: RegionJobs) -> Any:
         if self._regions.peers.is_away(home):
             return NoAnswer(is_open=False)
-        if self._jobs_waiting and self._jobs_waiting + call.count > self._waiting_max:
+        if self._waiting.jobs and self._waiting.jobs + call.count > self._waiting_max:
             raise Unavailable(
                 "More jobs are on their way to other regions than this server holds; nothing of"
                 " this was accepted. Send it again shortly.",
                 code="OVERLOADED",
             )
+        self._waiting.check_room(call.tenant, call.count)
         told = asyncio.get_running_loop().create_future()
-        size_bytes = sum([len(new.payload) for new in call.jobs])
-        self._jobs_waiting += call.count
+        size_bytes = size_bytes_of(call.jobs)
+        self._waiting.add(call.tenant, call.count)
         try:
-            self._line(home, is_heavy(call.count, size_bytes)).add(OnItsWay(call, told, size_bytes))
+            is_heavy_call, has_news = is_heavy(call.count, size_bytes), self._has_new_types(call)
+            self._line(home, is_heavy_call, has_news).add(OnItsWay(call, told, size_bytes))
             return await told
         finally:
-            self._jobs_waiting -= call.count
+            self._waiting.remove(call.tenant, call.count)
 
-    def _line(self, home: str, heavy: bool) -> GroupCommit[OnItsWay]:
-        line = self._lines.get((home, heavy))
+    def _has_new_types(self, call: RegionJobs) -> bool:
+        """They go on a line of their own: names cost nothing to make up, and the home looks for a
+        new one in its tenant's turn, for which everybody in the same call would wait."""
+        known, tenant = self._known_types, call.tenant
+        return any((tenant, new.type) not in known for new in call.jobs)
+
+    def _learn_types(self, call: RegionJobs) -> None:
+        for type_ in {new.type for new in call.jobs}:
+            self._known_types[call.tenant, type_] = None
+            if len(self._known_types) > TYPES_KNOWN_MAX:
+                del self._known_types[next(iter(self._known_types))]
+
+    def _line(self, home: str, heavy: bool, has_news: bool) -> GroupCommit[OnItsWay]:
+        line = self._lines.get((home, heavy, has_news))
         if line is None:
-            line = self._lines[home, heavy] = GroupCommit(
+            line = self._lines[home, heavy, has_news] = GroupCommit(
                 "to_region",
                 lambda group: self._flush(home, group),
                 instruments=self._platform.instruments,

@@ -125,12 +125,6 @@ def weights_bytes(jobs: Iterable[QueuedJob]) -> int:
     return sum([len(job.payload) + len(job.limits or b"") for job in jobs])
 
 
-def payload_bytes(jobs: Sequence[QueuedJob]) -> int:
-    if len(jobs) == 1:
-        return len(jobs[0].payload)
-    return sum([len(job.payload) for job in jobs])
-
-
 def is_heavy(jobs: int, size_bytes: int) -> bool:
     """Whether writing them takes much longer than writing one small job."""
     return jobs > LIGHT_JOBS or size_bytes > LIGHT_BYTES

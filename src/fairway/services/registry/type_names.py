@@ -91,6 +91,11 @@ class TypeNames:
         by_worker = self.namers.get(name, _NOBODY).get(namer.tenant)
         return by_worker is not None and (by_worker or not namer.by_worker)
 
+    def are_named_by(self, tenant: TenantId, names: Iterable[str]) -> bool:
+        """The same of many names, for jobs of this tenant."""
+        shared, namers = self.shared, self.namers
+        return all(one in shared or tenant in namers.get(one, _NOBODY) for one in names)
+
     # -- new names -----------------------------------------------------------------------------
 
     async def know(self, tenant: TenantId | None, names: Iterable[str]) -> dict[str, TypeId]:

@@ -145,8 +145,13 @@ class Admission:
         """Work that was refused after it was looked at is not free."""
         count = refused_bytes // REFUSED_BYTES_PER_TOKEN
         if count:
-            self.charge_tokens(tenant, count)
-            self._owe(tenant, count)
+            self.charge_refused(tenant, count)
+
+    def charge_refused(self, tenant: Tenant, count: int) -> None:
+        """So many jobs were let in as far as this server knows, and refused before the owner heard
+        of them."""
+        self.charge_tokens(tenant, count)
+        self._owe(tenant, count)
 
     def charge_tokens(self, tenant: Tenant, count: int) -> None:
         self._bucket(tenant).charge(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import NO_EPOCH, JobId, ShardId
-from fairway.core.job import QueuedJob, is_heavy, payload_bytes
+from fairway.core.job import QueuedJob, is_heavy
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
@@ -57,6 +57,7 @@ from fairway.services.submit.submission_group import (
     oldest_by_stream,
     scheduled_in,
     shards_of,
+    size_bytes_of,
     told_of_others,
     traced,
     unique_wishes,
@@ -141,9 +142,8 @@ class Submissions:
         """
         if not is_admitted:
             self.admit(tenant, len(wanted))
-        names, is_special, is_known = self._directory.names, tenant.job_events, True
-        has_traces = False
-        types, shared = names.ids, names.shared
+        names, is_special = self._directory.names, tenant.job_events
+        types, shared, is_known, has_traces = names.ids, names.shared, True, False
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
                 is_known = False
@@ -175,7 +175,7 @@ class Submissions:
         ]
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         claim = whole and KeyClaim(tenant.id, whole.key, whole.body_hash, ids[0])
-        one = Submission(jobs, None, verdicts, payload_bytes(jobs), whole=claim)
+        one = Submission(jobs, None, verdicts, size_bytes_of(wanted), whole=claim)
         if has_traces:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
@@ -183,7 +183,7 @@ class Submissions:
         is_apart = self._tenant_shards.any_elsewhere(tenant.id, ids)
         alone = shard if one.unique or is_apart else None
         together = self._database.together(shard)
-        self._group(alone, together, is_heavy(len(jobs), one.payload_bytes)).add(one)
+        self._group(alone, together, is_heavy(len(jobs), one.size_bytes)).add(one)
         self._waiters.add(verdicts)
         return await verdicts
 

@@ -46,6 +46,16 @@ class NewJob(NamedTuple):
     trace: bytes | None = None  # that it belongs to
 
 
+def size_bytes_of(jobs: Sequence[NewJob]) -> int:
+    """What they weigh, on their way to another server or to the store. Their metadata may be 16 KB
+    each, of jobs without any payload."""
+    if len(jobs) == 1 and jobs[0].marks is None:  # most often
+        return len(jobs[0].payload)
+    size_bytes = sum([len(new.payload) for new in jobs])
+    marked = [new.marks.metadata for new in jobs if new.marks is not None]
+    return size_bytes + sum([len(text) for text in marked if text is not None])
+
+
 def heard_of(tenant: Tenant, wanted: Sequence[NewJob]) -> Sequence[NewJob]:
     """The same jobs; marked, if their tenant wants to hear what becomes of all that it submits."""
     if not tenant.job_events:
@@ -73,7 +83,7 @@ class Submission(NamedTuple):
     jobs: list[QueuedJob]
     claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
-    payload_bytes: int
+    size_bytes: int  # of payloads and metadata
     scheduled: frozenset[str] | None = None  # those not due yet; None: no job has times or limits
     marks: dict[str, JobMarks] | None = None  # of those that have any
     unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
@@ -91,7 +101,7 @@ class Written(NamedTuple):
     there: frozenset[JobId] = frozenset()  # whose claims another server has made, with these ids
 
 
-SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
+SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("size_bytes"))
 
 
 def limited(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[QueuedJob]:
