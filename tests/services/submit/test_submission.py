@@ -25,7 +25,7 @@ from fairway.core.ids import ShardId
 from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.submit.submission_group import Accepted, NewJob
+from fairway.services.submit.submission_group import Accepted, NewJob, WholeKey
 from fairway.store import submissions as store
 from fairway.store.connections.database import Connection
 
@@ -105,6 +105,33 @@ async def test_a_hundred_calls_with_one_key_make_one_job(
     assert [verdict.replayed for verdict in accepted].count(False) == 1
     assert await count(platform) == 1
     assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 1
+
+
+async def test_what_is_sent_again_after_the_day_of_its_key_is_found_by_its_id(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """A region was away for longer than a key is kept, and is sent then what it has. It could not
+    say so, and whoever came at that moment was refused with it."""
+    submissions, whole = platform.submissions, WholeKey("whole", b"body")
+    (one,) = await submit(platform, tenant, keyed("k"))
+    batch = [
+        verdict.id
+        for verdict in await submissions.submit(tenant, [new(), new()], whole=whole)
+        if isinstance(verdict, Accepted)
+    ]
+    async with platform.database.background() as connection:
+        await connection.execute("UPDATE idempotency SET expires_at = now() - interval '1 s'")
+    for _ in range(2):
+        first, again, second, third = await asyncio.gather(
+            submissions.submit(tenant, [new()]),  # it goes at once, and the others together
+            submissions.submit(tenant, [keyed("k")], ids=[one]),
+            submissions.submit(tenant, [new(), new()], whole=whole, ids=batch),
+            submissions.submit(tenant, [new()]),
+        )
+        assert again == [Accepted(one)]
+        assert second == [Accepted(job) for job in batch]
+        assert all(isinstance(verdict, Accepted) for verdict in first + third)
+    assert await count(platform) == 7
 
 
 async def test_a_key_with_another_body_is_refused_and_makes_nothing(

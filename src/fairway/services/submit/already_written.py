@@ -3,27 +3,29 @@
 A server that got no answer from the owner writes what it passed on by itself. Whoever of the two is
 second finds the rows there: a job whose id is there is there, and is not written twice. Each
 submission is written whole, so one row tells of all; but for jobs that were not the only one.
+Jobs with keys are found by these, for as long as a key is kept; then by their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fairway.core.errors import FairwayError
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.unique import Lost
-from fairway.services.submit.idempotency_keys import is_all_keyed
+from fairway.services.submit.idempotency_keys import dedup_claims, is_all_keyed
 from fairway.services.submit.submission_group import (
     Submission,
     Verdict,
+    jobs_in,
     verdicts_of,
 )
 from fairway.services.transient_errors import not_known
 from fairway.store import history
 from fairway.store.connections.database import Connection
-from fairway.store.submissions import KeyClaim, KeyHolder
+from fairway.store.submissions import KeyClaim, KeyHolder, claim_keys
 
 
 class Double(NamedTuple):
@@ -33,25 +35,50 @@ class Double(NamedTuple):
 
 async def find_doubles(
     connection: Connection, group: list[Submission], homes: TenantShards
-) -> list[Double]:
-    """Those of the group that are there. Keys find their own: only jobs without one collide.
+) -> list[Double] | None:
+    """Those of the group that are there; None: nothing of it is, and another try would end alike.
 
-    Beside such jobs others may have keys: those are answered by what is there, too.
+    Keys find their own at another try. Beside jobs without one others may have keys: those are
+    answered by what is there, too.
     """
     plain = [one for one in group if not is_all_keyed([one])]
-    keys: dict[ShardId, list[tuple[TenantId, JobId]]] = {}
-    for job in (job for one in plain for job in one.jobs):
-        shard = homes.of_job(job.tenant, job.id)
-        keys.setdefault(shard, []).append((job.tenant, job.id))
-    there = set[str]()
-    for shard, wanted in keys.items():
-        there.update(await history.read_states(connection, shard, wanted))
+    there = await _there(connection, [(job.tenant, job.id) for job in jobs_in(plain)], homes)
     found = []
     for one in plain:
         if any(job.id in there for job in one.jobs):
             verdicts = zip(one.jobs, verdicts_of(one._replace(claims=None), {}), strict=True)
             found.append(Double(one, [_verdict(job.id in there, said) for job, said in verdicts]))
-    return found
+    return found if found or await _are_keys_held_anew(connection, group, homes) else None
+
+
+async def _are_keys_held_anew(
+    connection: Connection, group: list[Submission], homes: TenantShards
+) -> bool:
+    """Let jobs that are there have their keys again, if these were free: another try finds them.
+
+    A region may be away for longer than a key is kept, and be sent then what it has.
+    """
+    keyed = [one for one in group if is_all_keyed([one])]
+    claims = dedup_claims(keyed).values()
+    there = await _there(connection, [(one.tenant, one.job) for one in claims], homes)
+    is_any = False
+    for claim in (one for one in claims if one.job in there):
+        shard = homes.of_job(claim.tenant, claim.job)
+        is_any |= not await claim_keys(connection, shard, [claim])
+    return is_any
+
+
+async def _there(
+    connection: Connection, jobs: Iterable[tuple[TenantId, JobId]], homes: TenantShards
+) -> set[str]:
+    """Those of these jobs that are in the store."""
+    asked: dict[ShardId, list[tuple[TenantId, JobId]]] = {}
+    for tenant, job in jobs:
+        asked.setdefault(homes.of_job(tenant, job), []).append((tenant, job))
+    there = set[str]()
+    for shard, wanted in asked.items():
+        there.update(await history.read_states(connection, shard, wanted))
+    return there
 
 
 def written_before(

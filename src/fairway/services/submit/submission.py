@@ -282,7 +282,7 @@ class Submissions:
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
             return
-        if not doubles:
+        if doubles is None:
             self._fail(group, FairwayError(), cause)
             return
         for one in doubles:
