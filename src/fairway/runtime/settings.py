@@ -19,6 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from fairway.core.billing.money import NO_CURRENCY, is_currency
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
+from fairway.core.regions.addresses import wrong_addresses
 from fairway.core.regions.region_map import region_map, wrong_regions
 from fairway.core.server_processes import PROCESSES_MAX
 from fairway.core.webhooks.addresses import parsed_networks
@@ -222,8 +223,8 @@ class Settings:
     connections_per_address: int = 1000
     """From one address (IPv6: one /64), those of shared workers and operators apart. **Behind a
     proxy or a NAT everybody has one address: set it to `FAIRWAY_CONNECTIONS_MAX`** and let the
-    proxy count. With several servers keep it above 800: what a server passes on for tenants comes
-    from its own address."""
+    proxy count. With several servers keep it above 800 for each server process of a machine: what
+    they pass on for tenants comes from its address."""
     head_seconds: float = 10.0
     """For request line and headers, all of them; then 408."""
     idle_seconds: float = 30.0
@@ -307,18 +308,16 @@ class Settings:
                 f"{PREFIX}OWNER_DATABASE_URL is set and {PREFIX}DATABASE_URL is not: the embedded"
                 " PostgreSQL has an owner of its own. Unset it, or set both."
             )
+        found += wrong_addresses(advertised_url=self.advertised_url, public_url=self.public_url)
         if not _are_networks(self.trusted_proxies):
             found.append(
                 f"{PREFIX}TRUSTED_PROXIES is {self.trusted_proxies!r}: name addresses or networks,"
                 " such as 10.0.0.0/8, with commas between."
             )
         if not is_currency(self.currency):
-            found.append(
-                f"{PREFIX}CURRENCY is {self.currency!r}: name a code of ISO 4217, such as EUR."
-            )
+            found.append(f"{PREFIX}CURRENCY is {self.currency!r}: an ISO 4217 code, such as EUR.")
         found += wrong_regions(self.region, self.regions, self.region_secret)
-        found += self._wrong_networks()
-        found += self._out_of_bounds()
+        found += self._wrong_networks() + self._out_of_bounds()
         if self.host not in ("127.0.0.1", "localhost", "::1") and self.advertised_url is None:
             found.append(
                 f"{PREFIX}HOST is {self.host}: set {PREFIX}ADVERTISED_URL to the address"
@@ -335,7 +334,7 @@ class Settings:
         if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
             found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
         if not 1 <= self.shard_count <= 4096:
-            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
+            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096, not {self.shard_count}.")
         if self.otel_trace_ratio > 1:
             found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
         if self.term_seconds < 0.5:

@@ -177,7 +177,7 @@ async def test_a_home_that_hangs_costs_one_call_a_round(database: Database) -> N
 
 
 async def test_a_region_that_this_one_was_not_told_of_is_away(database: Database) -> None:
-    regions = region_map("eu", "eu=http://127.0.0.1:9;us=http://127.0.0.1:9")
+    regions = region_map("eu", "eu=http://127.0.0.1:8;us=http://127.0.0.1:9")
     assert regions is not None
     peers = RegionPeers(regions, "secret")
     ids = await hold(database, ONE)

@@ -42,7 +42,7 @@ async def test_who_left_again_is_held_again(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(store, "read_region", read_region)
     monkeypatch.setattr(store, "homes", homes_since)
-    regions, holds = region_map("eu", "eu=http://127.0.0.1:9;us=http://127.0.0.1:9"), Holds()
+    regions, holds = region_map("eu", "eu=http://127.0.0.1:8;us=http://127.0.0.1:9"), Holds()
     assert regions is not None
     directory = cast(Directory, SimpleNamespace(tenants={ONE: None}))
     table = HomeTable(regions, directory, cast(HoldRegistry, holds))

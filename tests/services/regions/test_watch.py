@@ -45,7 +45,7 @@ async def test_a_shard_that_a_tenant_came_with_has_a_row_too(
     database: Database, connection: Connection
 ) -> None:
     """The tenant was pulled before its region's word of how many shards there are."""
-    regions = region_map("us", "us=http://127.0.0.1:9;eu=http://127.0.0.1:9")
+    regions = region_map("us", "us=http://127.0.0.1:8;eu=http://127.0.0.1:9")
     assert regions is not None
     await found_cluster(connection, 1, "secret")
     tenant_shards = TenantShards(1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from fairway.core.ids import RANDOM_BITS, REGION_BITS
+from fairway.core.regions.addresses import is_address
 
 REGIONS_MAX = (1 << REGION_BITS) - 1
 SECRET_LENGTH_MIN = 16
@@ -59,8 +59,11 @@ def parsed_regions(text: str) -> dict[str, Region]:
             )
         if name in found:
             raise ValueError(f"{name} is named twice")
-        if not urls or not all(_is_address(url) for url in urls):
+        if not urls or not all(is_address(url) for url in urls):
             raise ValueError(f"{name} needs addresses of its servers, such as http://10.0.0.1:8700")
+        taken = {url for other in found.values() for url in other.urls}
+        if twice := taken.intersection(urls):
+            raise ValueError(f"{min(twice)} is an address of two regions")
         found[name] = Region(name, urls, len(found) + 1)
     if len(found) > REGIONS_MAX:
         raise ValueError(f"there are at most {REGIONS_MAX} regions")
@@ -99,14 +102,6 @@ def wrong_regions(here: str, text: str, secret: str) -> list[str]:
 def region_number_of(job_id: str) -> int:
     """The region in which a job was accepted, if it was when there were regions; else chance."""
     return int(job_id[-11:], 16) >> (RANDOM_BITS - REGION_BITS) & REGIONS_MAX
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def unfit_store(region: str, founded_as: str | None, *, has_parts: bool) -> str | None:
