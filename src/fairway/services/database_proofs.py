@@ -6,7 +6,7 @@ It logs nothing: a look at a database does not wait for a log to be set up.
 from __future__ import annotations
 
 from fairway.core.errors import Unavailable
-from fairway.core.regions.region_map import unfit_store
+from fairway.core.regions.region_map import RegionMap, unfit_store
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Database
 from fairway.store.connections.hosts import identity_of
@@ -48,13 +48,12 @@ async def prove_row_security(database: Database) -> None:
         raise row_security_proof.cannot_ask(error) from error
 
 
-async def prove_region(database: Database, region: str) -> None:
-    """Refuse to begin where this region could own nothing: its loops would fail for ever."""
-    if not region:
-        return
+async def prove_region(database: Database, here: RegionMap | None) -> None:
+    """Refuse to begin where this region could own nothing, for its loops would fail for ever; and
+    on a region's database as if there were no regions."""
     async with database.background() as connection:
-        founded_as, has_parts = await region_signs(connection)
-    why = unfit_store(region, founded_as, has_parts=has_parts)
+        signs = await region_signs(connection)
+    why = unfit_store(here, signs)
     if why is not None:
         raise Unavailable(why, code="WRONG_REGION")
 

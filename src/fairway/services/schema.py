@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fairway.core.regions.region_map import region_map
 from fairway.core.server_processes import pool_sizes
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
@@ -56,7 +57,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
     )
     await prove_connections(database, settings.server_processes)
     await prove_row_security(database)
-    await prove_region(database, settings.region)
+    await prove_region(database, region_map(settings.region, settings.regions))
     return database
 
 

@@ -25,6 +25,8 @@ from fairway.core.regions.homes import (
 )
 from fairway.core.regions.region_map import (
     REGIONS_MAX,
+    RegionMap,
+    StoreSigns,
     parsed_regions,
     region_map,
     region_number_of,
@@ -181,15 +183,25 @@ def test_what_is_turned_away_for_now_is_sent_again() -> None:
 
 
 def test_a_store_that_no_server_of_the_region_may_serve() -> None:
-    several = unfit_store("eu", None, has_parts=True)
-    assert several is not None
-    assert "several shards" in several
-    another = unfit_store("eu", "us", has_parts=False)
-    assert another is not None
-    assert "is the region 'us'" in another
-    assert unfit_store("eu", "eu", has_parts=False) is None
-    assert unfit_store("eu", None, has_parts=False) is None
-    assert unfit_store("", None, has_parts=True) is None
+    first, second = region_map("eu", TWO), region_map("us", TWO)
+    assert "several shards" in _unfit(first, StoreSigns(None, has_parts=True, has_tenants=True))
+    assert "is the region 'us'" in _unfit(first, StoreSigns("us"))
+    assert "is the region 'eu': set FAIRWAY_REGION" in _unfit(None, StoreSigns("eu"))
+    assert "Give 'us' a new database" in _unfit(second, StoreSigns(None, has_tenants=True))
+    for here, signs in (
+        (first, StoreSigns("eu", has_tenants=True)),
+        (first, StoreSigns(None, has_tenants=True)),  # what others join
+        (second, StoreSigns(None)),
+        (second, StoreSigns("us", has_tenants=True)),
+        (None, StoreSigns(None, has_parts=True, has_tenants=True)),
+    ):
+        assert unfit_store(here, signs) is None
+
+
+def _unfit(here: RegionMap | None, signs: StoreSigns) -> str:
+    why = unfit_store(here, signs)
+    assert why is not None
+    return why
 
 
 @given(st.permutations(["asia", "eu", "us"]))

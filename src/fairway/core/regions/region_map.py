@@ -25,6 +25,14 @@ class Region(NamedTuple):
     number: int  # in ids of jobs that it accepts
 
 
+class StoreSigns(NamedTuple):
+    """What a store says of itself before a server serves on it."""
+
+    founded_as: str | None  # the region that it is, once a server of one was there
+    has_parts: bool = False  # a tenant of it has several shards
+    has_tenants: bool = False
+
+
 class RegionMap(NamedTuple):
     here: str
     regions: dict[str, Region]
@@ -104,16 +112,34 @@ def region_number_of(job_id: str) -> int:
     return int(job_id[-11:], 16) >> (RANDOM_BITS - REGION_BITS) & REGIONS_MAX
 
 
-def unfit_store(region: str, founded_as: str | None, *, has_parts: bool) -> str | None:
-    """Why servers of this region (empty: of none) must not serve on such a store; or None."""
-    if region and founded_as is None and has_parts:
+def unfit_store(here: RegionMap | None, signs: StoreSigns) -> str | None:
+    """Why servers of this region (None: of none) must not serve on such a store; or None."""
+    founded_as = signs.founded_as
+    if here is None:
+        return None if founded_as is None else _forgotten(founded_as)
+    if founded_as is None and signs.has_parts:
         return (
             "A tenant of this platform has several shards, so it cannot have regions: start servers"
             " without FAIRWAY_REGION."
         )
-    if region and founded_as not in (None, region):
+    if founded_as is None and signs.has_tenants and here.here != here.first:
         return (
-            f"This database is the region {founded_as!r}, and FAIRWAY_REGION is {region!r}: each"
+            f"This database has tenants already, and joins the region {here.first!r}, which is"
+            " first in FAIRWAY_REGIONS and knows others: one of the same name and number would be"
+            f" taken for its own. Give {here.here!r} a new database, or name it first everywhere if"
+            " its tenants are those to go on with."
+        )
+    if founded_as not in (None, here.here):
+        return (
+            f"This database is the region {founded_as!r}, and FAIRWAY_REGION is {here.here!r}: each"
             " region has a database of its own."
         )
     return None
+
+
+def _forgotten(founded_as: str) -> str:
+    return (
+        f"This database is the region {founded_as!r}: set FAIRWAY_REGION, FAIRWAY_REGIONS and"
+        " FAIRWAY_REGION_SECRET as its other servers have them. Without them tenants of other"
+        " regions would be served here."
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncpg
 
 from fairway.core.errors import Unavailable
+from fairway.core.regions.region_map import region_map
 from fairway.runtime.settings import Settings
 from fairway.services.database_proofs import be_one_database, prove_region, prove_row_security
 from fairway.store.connections.database import DISCONNECTED, Database
@@ -53,7 +54,7 @@ async def _prove(dsn: str, owner_dsn: str, settings: Settings) -> None:
     )
     try:
         await prove_row_security(database)
-        await prove_region(database, settings.region)
+        await prove_region(database, region_map(settings.region, settings.regions))
     finally:
         database.terminate()
 

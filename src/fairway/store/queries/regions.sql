@@ -8,7 +8,8 @@ ON CONFLICT DO NOTHING
 -- name: region_signs
 -- Which region this store is, if any, and whether it could become one.
 SELECT (SELECT region FROM region_state) AS region,
-       EXISTS (SELECT FROM tenants WHERE part_of IS NOT NULL) AS has_parts
+       EXISTS (SELECT FROM tenants WHERE part_of IS NOT NULL) AS has_parts,
+       EXISTS (SELECT FROM tenants) AS has_tenants
 
 -- name: read_region
 SELECT region, directory, directory_term, known_until, conflicts, now() AS now FROM region_state

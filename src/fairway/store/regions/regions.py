@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from fairway.core.errors import Conflict
 from fairway.core.ids import TenantId
 from fairway.core.regions.homes import DirectoryClaim, DirectoryTerm, Home, HomeTerm
+from fairway.core.regions.region_map import StoreSigns
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -62,10 +63,9 @@ async def found_region(connection: Connection, region: str, directory: str) -> R
     return await read_region(connection)
 
 
-async def region_signs(connection: Connection) -> tuple[str | None, bool]:
-    """The region that this store was founded as, if any; whether a tenant has several shards."""
+async def region_signs(connection: Connection) -> StoreSigns:
     row = await fetch_row(connection, _SQL["region_signs"])
-    return (None, False) if row is None else (row["region"], row["has_parts"])
+    return StoreSigns(None) if row is None else StoreSigns(*row)
 
 
 async def read_region(connection: Connection) -> RegionRow:
