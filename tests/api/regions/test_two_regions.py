@@ -18,6 +18,7 @@ from tests.cli.program import fairway
 from tests.postgres import Server, connected, fresh_database
 
 SECRET = "a secret of both regions"
+MB = 1 << 20
 Ask = Callable[[], Awaitable[Any]]
 
 
@@ -116,7 +117,7 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 return (await far.get("/v1/jobs")).status_code == 200
 
             await until(is_known)
-            await streams_name_the_home(regions, far, key)
+            await is_served_from_afar(regions, far, key)
             await a_key_of_one_region_says_so(regions, name)
             for region, pools in {"eu": ("video",), "us": ("audio", "video")}.items():
                 async with regions.caller(region) as operator:
@@ -215,13 +216,45 @@ async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, ke
         assert (reply.status_code, reply.json()["code"]) == (409, "HOME_ELSEWHERE")
         return str(reply.json()["detail"])
 
-    for ask in (by_socket, by_stream):
+    async def by_lines() -> str:
+        lines = "/v1/jobs/01a1dce5-f055-7000-8000-007d404105aa/logs"
+        reply = await far.get(lines, headers={"accept": "text/event-stream"})
+        assert (reply.status_code, reply.json()["code"]) == (409, "HOME_ELSEWHERE")
+        return str(reply.json()["detail"])
+
+    for ask in (by_socket, by_stream, by_lines):
         assert f"the region eu, and this is not passed on to it: ask at {near}." in await ask()
     listed = known.map.regions.pop("eu")  # as of a server that was not told of it yet
     try:
         assert "ask there (its address is not known here)" in await by_stream()
     finally:
         known.map.regions["eu"] = listed
+
+
+async def is_served_from_afar(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:
+    await streams_name_the_home(regions, far, key)
+    await bodies_on_their_way_are_counted(regions, key)
+
+
+async def bodies_on_their_way_are_counted(regions: TwoRegions, key: str) -> None:
+    """What one tenant makes this region hold for another is bounded, as what it holds for itself:
+    a few hundred connections with 16 MB each were more than its memory."""
+    house = regions.houses["us"]
+    room = house.platform.bodies.requests
+    head = f"POST /v1/flows HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n"
+    text = f"{head}content-length: {MB}\r\n\r\n".encode()
+    _, sender = await asyncio.open_connection("127.0.0.1", house.port)
+    sender.write(text + b" " * (MB // 2))
+
+    async def is_held() -> bool:
+        return room.bytes_held == MB
+
+    async def is_given_back() -> bool:
+        return not room.bytes_held
+
+    await until(is_held)
+    sender.close()
+    await until(is_given_back)
 
 
 async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_nothing(

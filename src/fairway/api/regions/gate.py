@@ -20,6 +20,7 @@ from fairway.api.auth import CALLER, SESSION
 from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
+from fairway.api.origin import FORWARDED_FOR, sender_of
 from fairway.api.regions.held_views import held_view
 from fairway.api.relay import KEPT, NOT_PASSED_ON
 from fairway.core.errors import Conflict, Forbidden, NotFound, Unavailable
@@ -64,6 +65,7 @@ OF_EACH_REGION = frozenset({"GET /v1/pools", "GET /session", "DELETE /session"})
 #: What is changed in the directory alone.
 OF_DIRECTORY = ("/v1/tenants", "/v1/tiers", "/v1/keys")
 SPEND_CAP = "/spend-cap"  # is of the home's own books
+EVENT_STREAM = b"text/event-stream"  # never ends: nobody would hear of it before it is broken off
 READING = ("GET", "HEAD")
 UNAUTHENTICATED = 401
 HELD = "held"  # the version of a job, for as long as it is
@@ -102,7 +104,7 @@ class RegionGate:
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return False
-        body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
+        body = await self._body(scope, receive)
         await self._send(send, await self._ask(region, scope, body))
         return True
 
@@ -117,8 +119,7 @@ class RegionGate:
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return None
-        bytes_max = self._platform.settings.body_bytes_max
-        body = await read_body(scope, request.receive, bytes_max)
+        body = await self._body(scope, request.receive)
         return await self.reply_of(request, region, body)
 
     async def reply_of(self, request: Request, region: str, body: bytes) -> Response:
@@ -137,7 +138,7 @@ class RegionGate:
         region = self._region_for(endpoint, caller)
         if region is None:
             return None
-        if endpoint.call in NOT_PASSABLE or SESSION in scope:
+        if endpoint.call in NOT_PASSABLE or SESSION in scope or _wants_stream(scope):
             raise self._elsewhere(region, is_staff=caller.tenant is None)
         return region
 
@@ -169,6 +170,14 @@ class RegionGate:
         return hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
 
     # -- asking ------------------------------------------------------------------------------
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        """How much this path takes the other region knows: what is held here until it has answered
+        is bounded in bytes, as the bodies of our own requests are."""
+        counted = (self._platform.bodies.requests, scope[CALLER].holder)
+        return await read_body(
+            scope, receive, self._platform.settings.body_bytes_max, counted=counted
+        )
 
     async def _ask(self, region: str, scope: Scope, body: bytes) -> Reply:
         """What the region says; a change is asked of another of its servers only if it was not
@@ -211,12 +220,15 @@ class RegionGate:
         )
 
     def _lines(self, scope: Scope) -> str:
-        own = {FROM_REGION, REGION_SECRET}
+        own = {FROM_REGION, REGION_SECRET, FORWARDED_FOR}
         told = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in reversed(scope["headers"])  # the first counts
             if name not in NOT_PASSED_ON and name not in own
         }
+        # As we know it: a home that trusts our address must not take its word from whoever asks.
+        secret, proxies = self._platform.cluster.secret, self._platform.settings.trusted_proxies
+        told[FORWARDED_FOR.decode()] = sender_of(scope, secret, proxies)
         told[FROM_REGION.decode()] = self._regions.map.here
         told[REGION_SECRET.decode()] = self._regions.secret.decode()
         return head_lines(told)
@@ -308,6 +320,10 @@ class RegionGate:
         raise NotFound(
             f"The job turned out to be {job}, which had the same Idempotency-Key and is gone."
         )
+
+
+def _wants_stream(scope: Scope) -> bool:
+    return EVENT_STREAM in (header(scope, b"accept") or b"").lower()
 
 
 def _back(reply: Reply) -> dict[str, str]:
