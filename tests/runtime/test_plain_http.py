@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from fairway.runtime.plain_http import HttpClient
 
 REPLY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}"
@@ -61,3 +63,13 @@ async def test_one_that_was_answered_before_all_was_sent_is_not() -> None:
             assert server.connections == count
         assert (await client.post("/", b"{}", 20)).status == 503
         assert server.connections == 3
+
+
+async def test_an_answer_without_end_is_broken_off() -> None:
+    async with running() as (server, client):
+        client._reply_bytes_max = 1
+        with pytest.raises(ConnectionError, match="larger than 1 bytes"):
+            await client.post("/", b"{}", 20)
+        client._reply_bytes_max = 2
+        assert (await client.post("/", b"{}", 20)).body == b"{}"
+        assert server.connections == 2

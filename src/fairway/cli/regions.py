@@ -69,6 +69,7 @@ def _known_here(found: Record) -> list[str]:
     here, held, doubt = found["here"], found["held"], found["held_in_doubt"]
     jobs = counted(held, "job is", "jobs are") if held else "No job is"
     told = [f"{jobs} held in {here} for tenants of other regions."]
+    told += [f"{one['name']} {one['trouble']}." for one in found["regions"] if one.get("trouble")]
     if doubt:
         are = "of them is" if doubt == 1 else "of them are"
         told.append(f"{doubt} {are} in doubt: only the region that was asked knows if it has them.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
@@ -30,7 +31,9 @@ class Reply(NamedTuple):
 class HttpConnection(asyncio.Protocol):
     """One keep-alive connection with at most one request under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, reply_bytes_max: int | None = None) -> None:
+        self._reply_bytes_max = reply_bytes_max  # None: the server is trusted with that
+        self._body_bytes = 0
         self._parser = httptools.HttpResponseParser(self)
         self._transport: Any = None
         self._reply: asyncio.Future[Reply] | None = None
@@ -39,14 +42,21 @@ class HttpConnection(asyncio.Protocol):
         self.is_open = False
 
     @classmethod
-    async def open(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> HttpConnection:
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        reply_bytes_max: int | None = None,
+    ) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(cls, host, port, ssl=tls)
+        make = cls if reply_bytes_max is None else partial(cls, reply_bytes_max)
+        _, connection = await loop.create_connection(make, host, port, ssl=tls)
         return connection
 
     def send(self, *request: bytes | memoryview) -> asyncio.Future[Reply]:
         """Send the parts of a whole request; the future fails when the connection does."""
-        self._body, self._headers = [], []
+        self._body, self._headers, self._body_bytes = [], [], 0
         self._reply = asyncio.get_running_loop().create_future()
         if self.is_open:
             self._transport.writelines(request)
@@ -91,6 +101,12 @@ class HttpConnection(asyncio.Protocol):
         self._headers.append((name, value))
 
     def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._reply_bytes_max is not None and self._body_bytes > self._reply_bytes_max:
+            self._body = []
+            self._fail(f"the answer is larger than {self._reply_bytes_max:,} bytes")
+            self.close()
+            return
         self._body.append(body)
 
     def on_message_complete(self) -> None:
@@ -109,8 +125,11 @@ def head_lines(headers: Mapping[str, str]) -> str:
 class HttpClient:
     """Calls to one server. Connections are opened when needed and kept for the next call."""
 
-    def __init__(self, url: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, url: str, headers: dict[str, str], reply_bytes_max: int | None = None
+    ) -> None:
         parts = urlsplit(url)
+        self._reply_bytes_max = reply_bytes_max
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
@@ -155,7 +174,7 @@ class HttpClient:
             if connection.is_open and since > fresh:
                 return connection
             connection.close()
-        return await HttpConnection.open(self._host, self._port, self._tls)
+        return await HttpConnection.open(self._host, self._port, self._tls, self._reply_bytes_max)
 
     def close(self) -> None:
         self._is_closed = True

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.core.regions.region_map import region_map
 from fairway.runtime.plain_http import Reply
-from fairway.services.regions.peer_calls import RegionAway, RegionPeers
+from fairway.services.regions.peer_calls import RegionAway, RegionPeers, RegionRequest
 
 
 class Server:
@@ -54,3 +54,41 @@ async def test_one_that_hangs_is_not_asked_first_again(monkeypatch: pytest.Monke
     assert good.asked == 0
     assert await peers.ask_one("eu", "/", b"", 1) == b"said"
     assert hung.asked == 1
+
+
+class Refusing(Server):
+    async def call(self, *asked: Any) -> Reply:
+        raise ConnectionRefusedError
+
+
+async def test_what_takes_a_caller_too_long_says_nothing_of_the_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log stream of one tenant, and nobody else's call was passed on any more."""
+    hung = Server(None)
+    peers = peers_of(monkeypatch, hung, Server(200))
+    asked = RegionRequest("GET", "/v1/jobs/x/logs", b"", "", may_repeat=True, of_a_caller=True)
+    for _ in range(3):
+        with pytest.raises(RegionAway):
+            await peers.pass_on("eu", asked, 1)
+    assert not peers.is_away("eu")
+    assert hung.asked == 3, "nor is it asked of the next one for as long again"
+    peers = peers_of(monkeypatch, Refusing(200), Refusing(200))
+    with pytest.raises(RegionAway):
+        await peers.pass_on("eu", asked, 1)
+    assert peers.is_away("eu")
+
+
+async def test_who_runs_and_refuses_our_secret_is_away_for_another_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failover of a region in good health was advised for it."""
+    peers = peers_of(monkeypatch, Server(404), Refusing(200))
+    with pytest.raises(RegionAway):
+        await peers.ask_any("eu", "/", 1)
+    assert peers.is_away("eu")
+    assert peers.refusing == {"eu"}
+    peers = peers_of(monkeypatch, Server(None), Refusing(200))
+    with pytest.raises(RegionAway):
+        await peers.ask_any("eu", "/", 1)
+    assert peers.refusing == set()

@@ -35,6 +35,7 @@ _REGION = {
     "latency_ms": None,
     "tenants": 120,
     "directory_term": 1,
+    "trouble": "",
 }
 _REGIONS = {
     "here": "eu",

@@ -190,6 +190,7 @@ class RegionGate:
                 body,
                 self._lines(scope),
                 may_repeat=is_read,
+                of_a_caller=True,
             )
             async with self._slots.held((region, scope[CALLER].holder)):
                 reply = await self._regions.peers.pass_on(region, request, CALL_SECONDS_MAX)

@@ -82,6 +82,7 @@ class OtherRegion(NamedTuple):
     name: str
     answers: bool
     held_here: int  # jobs that wait here for homes that are away, whichever those are
+    trouble: str = ""  # what is known of it beside its silence
 
 
 class PoolAtMaximum(NamedTuple):
@@ -256,7 +257,8 @@ def regions(facts: AlarmFacts) -> Readings | None:
 
 def _away(one: OtherRegion) -> AlarmReading:
     held = f"; {_many(one.held_here, 'job')} held here for homes that are away"
-    text = f"The region {one.name} gives no answer{held if one.held_here else ''}."
+    what = one.trouble or "gives no answer"
+    text = f"The region {one.name} {what}{held if one.held_here else ''}."
     return AlarmReading(not one.answers, text)
 
 

@@ -129,8 +129,8 @@ ALARMS = (
         clear_seconds=15,
         read=of.regions,
         means="Another region gives no answer here: jobs for its tenants are held.",
-        runbook="`fairway region ls`; bring it back, or its network. If it stays away for long:"
-        " `fairway region failover NAME --to HERE`.",
+        runbook="`fairway region ls` says whether it runs and refuses our secret; bring it back,"
+        " or its network. If it is lost: `fairway region failover NAME --to HERE`.",
         link="/ui/fleet",
     ),
     Alarm(

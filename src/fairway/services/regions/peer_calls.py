@@ -1,7 +1,9 @@
 """Calls to servers of other regions: whichever of a region's addresses answers.
 
-A region that does not answer counts as away until the watch hears it again, so that a home that
-hangs costs one caller its time and not all of them. Decides nothing about what is sent.
+A region that does not answer a call of ours counts as away until the watch hears it again, so that
+a home that hangs costs few callers their time. What a caller asked for may take as long as its
+answer does: that nothing came in time is no sign, or one tenant would take a region from all.
+Decides nothing about what is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ JOBS_PATH = "/internal/region/jobs"
 ROWS_PATH = "/internal/region/rows"
 KNOWN_PATH = "/internal/region/known"
 REMAINING_PATH = "/internal/region/remaining"
+REPLY_BYTES_MAX = 32 << 20  # a page of the directory has some two, of a list of jobs less
 PATHS = (STATE_PATH, DIRECTORY_PATH, JOBS_PATH, ROWS_PATH, KNOWN_PATH, REMAINING_PATH)
+#: Whoever shows another secret hears that there is nothing.
+NOT_FOR_US = (401, 403, 404)
 #: No answer came, or none that says anything.
 BROKEN = (OSError, TimeoutError)
 
@@ -39,6 +44,8 @@ class RegionRequest(NamedTuple):
     body: bytes
     lines: str  # of its head
     may_repeat: bool  # asked twice, it does the same
+    #: How long it takes is for whoever asks to say: what takes too long says nothing of the region.
+    of_a_caller: bool = False
 
 
 class RegionPeers:
@@ -48,6 +55,7 @@ class RegionPeers:
         self._clients: dict[str, HttpClient] = {}
         self._last_good: dict[str, str] = {}  # region → address
         self.away: set[str] = set()
+        self.refusing: set[str] = set()  # they answer, but not to our secret
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -74,23 +82,29 @@ class RegionPeers:
         """All its servers at once, the first answer counts: one that hangs holds up nobody."""
         urls = self._map.regions[region].urls
         calls = [asyncio.create_task(self._ask(url, path, seconds)) for url in urls]
+        refused = False
         try:
             for call in asyncio.as_completed(calls):
-                answer = await call
-                if answer is not None:
-                    return answer
+                reply = await call
+                if reply is not None and reply.status == 200:
+                    self.refusing.discard(region)
+                    return reply.body
+                refused |= reply is not None and reply.status in NOT_FOR_US
         finally:
             for one in calls:
                 one.cancel()
-        self.away.add(region)
+        self.missed(region)
+        if refused:
+            self.refusing.add(region)
+        else:
+            self.refusing.discard(region)
         raise RegionAway(region, is_open=False)
 
-    async def _ask(self, url: str, path: str, seconds: float) -> bytes | None:
+    async def _ask(self, url: str, path: str, seconds: float) -> Reply | None:
         try:
-            reply = await self._client(url).call("POST", path, b"{}", seconds, self._lines)
+            return await self._client(url).call("POST", path, b"{}", seconds, self._lines)
         except BROKEN:
             return None
-        return reply.body if reply.status == 200 else None
 
     async def pass_on(self, region: str, request: RegionRequest, seconds: float) -> Reply:
         """The first answer of any of its servers; another is asked if one surely did nothing."""
@@ -99,22 +113,29 @@ class RegionPeers:
     async def _in_turn(
         self, region: str, request: RegionRequest, seconds: float
     ) -> tuple[Reply, bool]:
-        is_open, (method, path, body, lines, may_repeat) = False, request
+        is_open, ours = False, not request.of_a_caller
+        asked = request.method, request.path, request.body
         for url in self._addresses(region):
             try:
-                reply = await self._client(url).call(method, path, body, seconds, lines)
+                reply = await self._client(url).call(*asked, seconds, request.lines)
             except ConnectionRefusedError:
                 continue
-            except BROKEN:
+            except BROKEN as error:
                 is_open = True
-                self._last_good[region] = self._after(region, url)
-                if not may_repeat:
+                is_too_long = isinstance(error, TimeoutError) and not ours
+                if not is_too_long:
+                    self._last_good[region] = self._after(region, url)
+                if is_too_long or not request.may_repeat:
                     break
             else:
                 self._last_good[region] = url
                 return reply, is_open
-        self.away.add(region)
+        if ours or not is_open:
+            self.away.add(region)
         raise RegionAway(region, is_open=is_open)
+
+    def missed(self, region: str) -> None:
+        self.away.add(region)
 
     def heard(self, region: str) -> None:
         self.away.discard(region)
@@ -141,7 +162,7 @@ class RegionPeers:
     def _client(self, url: str) -> HttpClient:
         client = self._clients.get(url)
         if client is None:
-            client = self._clients[url] = HttpClient(url, {})
+            client = self._clients[url] = HttpClient(url, {}, REPLY_BYTES_MAX)
         return client
 
 

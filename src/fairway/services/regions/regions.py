@@ -59,6 +59,7 @@ class OneRegion(NamedTuple):
     latency_ms: float | None
     tenants: int
     directory_term: int | None
+    trouble: str  # beside its silence
 
 
 class RegionStanding(NamedTuple):
@@ -153,8 +154,11 @@ class Regions:
 
     def others(self) -> tuple[OtherRegion, ...]:
         """As they were a second ago."""
-        latencies_ms, held = self.watch.latencies_ms, self.held.jobs
-        return tuple(OtherRegion(name, name in latencies_ms, held) for name in self.map.others)
+        heard, troubles = self.watch.latencies_ms, self.watch.troubles
+        return tuple(
+            OtherRegion(name, name in heard, self.held.jobs, troubles.get(name, ""))
+            for name in self.map.others
+        )
 
     def _seen(self, name: str, row: RegionRow, tenants: int) -> OneRegion:
         is_here, latency_ms = name == self.map.here, self.watch.latencies_ms.get(name)
@@ -169,6 +173,7 @@ class Regions:
             latency_ms=None if latency_ms is None else round(latency_ms, 3),
             tenants=tenants,
             directory_term=row.directory_term if is_here else heard,
+            trouble=self.watch.troubles.get(name, ""),
         )
 
     def may_have(self, tenant: TenantId, job: JobId) -> list[str]:

@@ -41,6 +41,8 @@ OVERLAP = timedelta(seconds=10)  # makes up for commits that come late
 PAGE_ROWS = 2_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 NOT_YET_SECONDS = 0.2
+REFUSES = "runs, and refuses our FAIRWAY_REGION_SECRET"
+OTHER = "is answered by the region {}: its address in FAIRWAY_REGIONS is another's"
 KINDS: tuple[Kind, ...] = ("homes", "tenants", "keys")  # nobody is granted a job by an old home
 
 
@@ -52,6 +54,7 @@ class RegionState(msgspec.Struct):
     directory_term: DirectoryTerm
     founded: int  # with so many shards
     shards: int  # that it has now
+    names: list[str] = []  # as it was told them; their places are in the ids of jobs
 
 
 class AskedChanges(msgspec.Struct):
@@ -95,6 +98,7 @@ class RegionWatch:
         self._shards_there = 0  # that this store has, when it was last looked
         self.states: dict[str, RegionState] = {}  # as last heard
         self.latencies_ms: dict[str, float] = {}
+        self.troubles: dict[str, str] = {}  # what is wrong with a region beside its silence
 
     async def run_once(self, now_us: int) -> float:
         async with self._one_looks:
@@ -189,12 +193,32 @@ class RegionWatch:
             answer = await self._peers.ask_any(region, STATE_PATH, STATE_SECONDS_MAX)
             state = msgspec.json.decode(answer, type=RegionState)
         except (*BROKEN, msgspec.DecodeError):
-            self.latencies_ms.pop(region, None)
+            self._not_heard(region, REFUSES if region in self._peers.refusing else "")
             return None
+        if state.region != region:
+            self._peers.missed(region)
+            self._not_heard(region, OTHER.format(state.region))
+            return None
+        if any(one != other for one, other in zip(state.names, self._map.regions, strict=False)):
+            self._tell(region, f"was told other regions, or in another order: {state.names}")
+        else:
+            self.troubles.pop(region, None)
         self.latencies_ms[region] = (self._clock.now_us() - began_us) / 1000
         self.states[region] = state
         self._peers.heard(region)
         return state
+
+    def _not_heard(self, region: str, trouble: str) -> None:
+        self.latencies_ms.pop(region, None)
+        if trouble:
+            self._tell(region, trouble)
+        else:
+            self.troubles.pop(region, None)
+
+    def _tell(self, region: str, trouble: str) -> None:
+        if self.troubles.get(region) != trouble:
+            log.error("regions are not set up alike", region=region, what=trouble)
+        self.troubles[region] = trouble
 
     async def _pull(self, leader: DirectoryClaim) -> bool:
         """All that changed in the directory, page by page; whether it was told to the end."""
@@ -244,7 +268,8 @@ class RegionWatch:
         row = self._homes.row
         claim = DirectoryClaim(DirectoryTerm(0), self._map.first) if row is None else row.claim
         founded, shards = self._tenant_shards.founded, self._tenant_shards.count
-        state = RegionState(self._map.here, claim.region, claim.term, founded, shards)
+        names = list(self._map.regions)
+        state = RegionState(self._map.here, claim.region, claim.term, founded, shards, names)
         return msgspec.json.encode(state)
 
     async def tell_changes(self, body: bytes) -> bytes:

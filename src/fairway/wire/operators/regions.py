@@ -29,6 +29,9 @@ class RegionView(Struct, kw_only=True):
     latency_ms: Annotated[float | None, doc("How long its last answer took; null for this one.")]
     tenants: Annotated[int, doc("How many are at home there.")]
     directory_term: Annotated[int | None, doc("The directory term that it knows; null: not heard.")]
+    trouble: Annotated[
+        str, doc("What is known of it beside its silence, such as that it refuses our secret.")
+    ] = ""
 
 
 class RegionList(Struct, kw_only=True):

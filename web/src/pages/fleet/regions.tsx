@@ -46,6 +46,7 @@ function inWords(all: RegionList): string {
   if (all.conflicts > 0) {
     words.push(`${plural(all.conflicts, 'tenant')} of the directory cannot be known here: names or numbers clash.`);
   }
+  for (const one of all.regions) if (one.trouble) words.push(`${one.name} ${one.trouble}.`);
   return words.join(' ');
 }
 
@@ -80,6 +81,13 @@ const COLUMNS: Column<Region>[] = [
 
 function State({ region }: { region: Region }): JSX.Element {
   if (region.is_here) return <Badge tone="ok">Here</Badge>;
+  if (region.trouble) {
+    return (
+      <Badge tone="bad" title={`${region.name} ${region.trouble}.`}>
+        Set up otherwise
+      </Badge>
+    );
+  }
   if (region.is_reachable) return <Badge tone="ok">Answers</Badge>;
   return (
     <Badge tone="bad" title="What is handed in for its tenants is held here until it is back, or failed over.">
