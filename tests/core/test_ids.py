@@ -13,11 +13,13 @@ from fairway.core.ids import (
     RANDOM_BITS,
     SHARDS_MAX,
     ShardId,
+    id_at,
     ids_from,
     lowest_id_at,
     make_job_id,
     make_job_ids,
     parse_job_id,
+    place_among,
     shard_of,
     unix_ms_of,
 )
@@ -83,6 +85,10 @@ def test_many_at_once_are_as_if_made_one_by_one(
         assert (shard_of(job), unix_ms_of(job)) == (shard, ms)
     if ids:  # the first and the number tell all of them
         assert ids_from(ids[0], count) == ids
+        assert [id_at(ids[0], place) for place in range(count)] == ids
+        assert [place_among(ids[0], count, job) for job in ids] == [*range(count)]
+        for other in (id_at(ids[0], count), make_job_id(ShardId(shard), ms, start, chance ^ 1)):
+            assert place_among(ids[0], count, other) is None
 
 
 @given(st.text(max_size=40))

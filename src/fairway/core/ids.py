@@ -66,9 +66,26 @@ def ids_from(first: JobId, count: int) -> list[JobId]:
     """The ids that `make_job_ids` made together, so many, of which this is the first."""
     if count < 2:  # of none there is no first, either
         return [first] * count
-    head, start = first[:19], int(first[19:23] + first[24:], 16)
+    head, start = first[:19], _tail(first)
     tails = [f"{start + (n << RANDOM_BITS):016x}" for n in range(count)]
     return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]
+
+
+def id_at(first: JobId, place: int) -> JobId:
+    """The one at this place of `ids_from`, from 0."""
+    tail = f"{_tail(first) + (place << RANDOM_BITS):016x}"
+    return JobId(f"{first[:19]}{tail[:4]}-{tail[4:]}")
+
+
+def place_among(first: JobId, count: int, job: JobId) -> int | None:
+    """The place of a job among so many ids that were made together; None: it is none of them."""
+    place, rest = divmod(_tail(job) - _tail(first), 1 << RANDOM_BITS)
+    is_one = job[:19] == first[:19] and not rest and 0 <= place < max(count, 1)
+    return place if is_one else None
+
+
+def _tail(job: JobId) -> int:
+    return int(job[19:23] + job[24:], 16)
 
 
 def parse_job_id(text: str) -> JobId | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -9,7 +10,8 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fairway.core.ids import FIRST_SHARD, JobId, TenantId, make_job_ids
+from fairway.core.errors import Unavailable
+from fairway.core.ids import FIRST_SHARD, LOWEST_JOB_ID, JobId, TenantId, make_job_ids
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldCall
@@ -19,7 +21,7 @@ from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions import hand_over
 from fairway.services.regions.hand_over import HandOver
-from fairway.services.regions.held import HeldJobs
+from fairway.services.regions.held import BYTES_MAX_A_JOB, TENANT_PART, HeldJobs
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import JOBS_PATH, KNOWN_PATH, RegionAway, RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
@@ -112,7 +114,7 @@ async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database:
         for place, job in enumerate(ids):
             found = await held_jobs.find(ONE, job)
             assert found is not None
-            assert (found[0].id, found[1]) == (ids[0], place)
+            assert (found.found.id, found.nth) == (ids[0], place)
 
 
 async def test_many_whose_home_is_away_keep_nobody_waiting(
@@ -275,3 +277,61 @@ async def test_what_was_sent_to_another_region_than_the_home_is_in_doubt(
     counted = HeldJobs(database, metrics, homes, 100, 1, tenant_shards=TenantShards(1))
     await counted.count(0)
     assert (counted.jobs, counted.in_doubt) == (6, 2)
+
+
+async def test_of_heavy_calls_no_more_is_read_than_is_sent(
+    database: Database, connection: Connection
+) -> None:
+    """Two hundred batches of 16 MB were read, and one of them sent, twice a second."""
+    ids = IDS.make(FIRST_SHARD, 5)
+    for id_, size_bytes in zip(ids, (100, 5 << 20, 100, 3 << 20, 3 << 20), strict=True):
+        call = HeldCall(FIRST_SHARD, ONE, id_, id_, 1, bytes(size_bytes), None)
+        await store.hold(connection, call)
+
+    async def read(after: str = LOWEST_JOB_ID) -> list[JobId]:
+        rows = await store.held_of(connection, FIRST_SHARD, ONE, "us", 200, after)
+        return [row.id for row in rows]
+
+    assert await read() == ids[:2]
+    assert await read(ids[1]) == ids[2:]
+    assert await read(ids[0]) == ids[1:2], "one by itself, however heavy"
+
+
+async def test_one_tenant_has_its_part_of_the_bytes_that_may_be_held(database: Database) -> None:
+    homes, metrics = cast(HomeTable, Homes(t1="us", t2="us")), RegionMetrics(CollectorRegistry())
+    held_jobs = HeldJobs(database, metrics, homes, 400, 1, tenant_shards=TenantShards(1))
+
+    async def held_of(tenant: TenantId, size_bytes: int) -> None:
+        (id_,) = IDS.make(FIRST_SHARD, 1)
+        await held_jobs.hold(HeldCall(FIRST_SHARD, tenant, id_, id_, 1, bytes(size_bytes), None))
+
+    part = 400 * BYTES_MAX_A_JOB // TENANT_PART
+    await held_of(ONE, part - 10)
+    with pytest.raises(Unavailable) as refused:
+        await held_of(ONE, 11)
+    assert refused.value.code == "HELD_FULL"
+    await held_of(TWO, part)
+    await held_jobs.count(0)
+    with pytest.raises(Unavailable):
+        await held_of(TWO, 1)
+    await held_of(ONE, 10)
+
+
+async def test_calls_that_come_at_one_moment_are_held_within_the_bound(database: Database) -> None:
+    """All who waited for a home that hangs: none of them was counted before all were let in."""
+    homes, metrics = cast(HomeTable, Homes(t1="us")), RegionMetrics(CollectorRegistry())
+    held_jobs = HeldJobs(database, metrics, homes, 400, 1, tenant_shards=TenantShards(1))
+
+    async def is_held() -> bool:
+        ids = IDS.make(FIRST_SHARD, 10)
+        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None)
+        try:
+            await held_jobs.hold(call)
+        except Unavailable:
+            return False
+        return True
+
+    held_at_once = await asyncio.gather(*(is_held() for _ in range(40)))
+    assert sum(held_at_once) * 10 == 400 // TENANT_PART
+    await held_jobs.count(0)
+    assert held_jobs.jobs == 400 // TENANT_PART

@@ -6,7 +6,8 @@ import json
 
 import msgspec
 from tests.services.platform_room import new, stored, submit
-from tests.services.regions.test_hand_over import Homes, Peers, handing
+from tests.services.regions.test_hand_over import Homes, Peers, handing, held
+from tests.services.scheduling.test_schedules import put
 
 from fairway.core.errors import FairwayError
 from fairway.core.ids import FIRST_SHARD, JobId
@@ -38,9 +39,30 @@ async def test_a_job_that_leaves_outlasts_what_was_told_of_its_call(
     call = HeldCall(FIRST_SHARD, tenant.id, job, job, 1, b"", None)
     async with platform.database.background() as connection:
         await store.hold(connection, call)
+        await store.offer(connection, FIRST_SHARD, tenant.id, [job], "us")
         told = json.dumps(["", "another"])
-        await store.tell(connection, FIRST_SHARD, tenant.id, job, told)
+        await store.tell(connection, FIRST_SHARD, tenant.id, job, told, "us")
     await leave(platform, tenant, job)
+
+
+async def test_a_job_stays_while_the_call_that_brought_it_is_not_settled(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """It was held here and handed over to this region itself; the home moved before the reply."""
+    first, second = await submit(platform, tenant, new(), new())
+    call = HeldCall(FIRST_SHARD, tenant.id, first, second, 2, b"", "here")
+    term = platform.dispatcher.term_of(FIRST_SHARD)
+    assert term is not None
+    asked = FIRST_SHARD, term, tenant.id, [first, second]
+    async with platform.database.background() as connection:
+        await store.hold(connection, call)
+        assert await store.hold_jobs(connection, *asked) == {second}
+        assert await store.is_any_held(connection, FIRST_SHARD, tenant.id, [first])
+        await store.handed_over(connection, FIRST_SHARD, tenant.id, [first], "elsewhere")
+        assert await store.is_any_held(connection, FIRST_SHARD, tenant.id, [first])
+        await store.handed_over(connection, FIRST_SHARD, tenant.id, [first], "here")
+        assert not await store.is_any_held(connection, FIRST_SHARD, tenant.id, [first])
+        assert await store.hold_jobs(connection, *asked) == {first}, "it was lost"
 
 
 async def test_a_pool_that_is_missing_holds_up_its_own_jobs_alone(
@@ -79,3 +101,51 @@ async def test_the_other_job_of_a_key_comes_back_with_its_tenant(
     )
     assert await taking.take(MovedLot(tenant.id, HeldKind.JOB, [row])) == [None]
     assert await stored(platform, other) == (State.QUEUED, 0)
+
+
+async def test_the_coming_of_a_job_settles_the_call_that_it_was_sent_with(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The home took it, was lost, came back and handed it over here, where it ended. At home there
+    again before it was asked, it was sent the call once more, had it no longer, and ran it anew."""
+    jobs = await submit(platform, tenant, new(), new(), new())
+    rows = await leave(platform, tenant, *jobs)
+    first, second, of_three = jobs
+    calls = [
+        HeldCall(FIRST_SHARD, tenant.id, one, one, count, b"", "eu")
+        for one, count in ((first, 1), (second, 1), (of_three, 3))
+    ]
+    async with platform.database.background() as connection:
+        await store.offer(connection, FIRST_SHARD, tenant.id, jobs, "us")
+        await store.handed_over(connection, FIRST_SHARD, tenant.id, jobs, "us")
+        for call in calls:
+            await store.hold(connection, call)
+    taking = MovedRows(
+        platform.database, platform.directory, platform.dispatcher, platform.hints, lambda: None
+    )
+    here = [row for row in rows if row.row["id"] != second]
+    assert await taking.take(MovedLot(tenant.id, HeldKind.JOB, here)) == [None, None]
+    assert await stored(platform, first) == (State.QUEUED, 0)
+    left = {second: "eu", of_three: "eu"}
+    assert await held(platform.database, tenant.id) == left, "not all of these is known"
+
+
+async def test_a_schedule_that_was_taken_is_known(platform: Platform, tenant: Tenant) -> None:
+    """The answer was lost, and the home moved on: sent there by both, the older one may come first,
+    and fire anew what was fired here."""
+    await put(platform, tenant)
+    term = platform.dispatcher.term_of(FIRST_SHARD)
+    assert term is not None
+    async with platform.database.background() as connection:
+        await store.hold_schedules(connection, FIRST_SHARD, term, tenant.id, 10)
+        (row,) = await store.held_of(connection, FIRST_SHARD, tenant.id, "us", 10)
+        await store.offer(connection, FIRST_SHARD, tenant.id, [row.id], "us")
+        await store.handed_over(connection, FIRST_SHARD, tenant.id, [row.id], "us")
+    taking = MovedRows(
+        platform.database, platform.directory, platform.dispatcher, platform.hints, lambda: None
+    )
+    asked = tenant.id, FIRST_SHARD, [row.id]
+    assert await taking.known(*asked, but_offered_to=None) == set()
+    moved = msgspec.json.decode(row.body, type=MovedRow)
+    assert await taking.take(MovedLot(tenant.id, HeldKind.SCHEDULE, [moved])) == [None]
+    assert await taking.known(*asked, but_offered_to=None) == {row.id}

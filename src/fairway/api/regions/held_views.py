@@ -5,23 +5,25 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from fairway.api.passed_jobs import PassedJobs
-from fairway.core.ids import ids_from, unix_ms_of
+from fairway.core.ids import id_at, unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
 from fairway.core.unix_time import from_unix_ms
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.submit.submission_group import NewJob
 from fairway.wire.messages import JobView
 
-_decode_call = msgspec.msgpack.Decoder(PassedJobs).decode
+_JOBS_AT = 6  # of the parts of a `PassedJobs`
+_decode_parts = msgspec.msgpack.Decoder(list[Raw]).decode
+_decode_job = msgspec.msgpack.Decoder(NewJob).decode
 
 
 def held_view(held: HeldSight, directory: Directory) -> JobView:
     found = held.found
     if found.kind == HeldKind.JOB:
-        moved = msgspec.json.decode(found.body, type=MovedRow)
+        moved = msgspec.json.decode(held.body, type=MovedRow)
         return JobView(
             id=found.id,
             type=moved.type,
@@ -32,8 +34,8 @@ def held_view(held: HeldSight, directory: Directory) -> JobView:
             deliveries=moved.row["deliveries"],
             created_at=from_unix_ms(unix_ms_of(found.id)),
         )
-    new = _decode_call(found.body).jobs[held.nth]
-    job = ids_from(found.id, found.jobs)[held.nth]
+    new = job_in(held.body, held.nth)
+    job = id_at(found.id, held.nth)
     return JobView(
         id=job,
         type=new.type,
@@ -45,3 +47,9 @@ def held_view(held: HeldSight, directory: Directory) -> JobView:
         created_at=from_unix_ms(unix_ms_of(job)),
         payload=Raw(new.payload),
     )
+
+
+def job_in(call: bytes, place: int) -> NewJob:
+    """One of the jobs of an encoded call; nothing of the thousands beside it is decoded."""
+    jobs = _decode_parts(_decode_parts(call)[_JOBS_AT])
+    return _decode_job(jobs[place])

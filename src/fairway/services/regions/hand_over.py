@@ -36,7 +36,6 @@ from fairway.store.regions.held_jobs import HeldRow
 log = logger("regions")
 
 ROWS_AT_ONCE = 200
-CALL_BYTES_MAX = 4 << 20
 TENANTS_PER_ROUND = 100
 CALL_SECONDS_MAX = 10.0
 IDS_ASKED_MAX = 10_000  # at once, whether another region has them
@@ -167,12 +166,13 @@ class HandOver:
                 others.append((row, told))
         async with self._database.background() as connection, connection.transaction():
             if taken:
-                await store.handed_over(connection, shard, tenant, [row.id for row in taken])
+                ids = [row.id for row in taken]
+                await store.handed_over(connection, shard, tenant, ids, home)
             for row, told in others:
                 if row.kind == HeldKind.JOB and (key := _key_of(row)) is not None:
                     both = row.id, told[0]
                     await store.pass_key_on(connection, shard, tenant, key, both)
-                await store.tell(connection, shard, tenant, row.id, json.dumps(told))
+                await store.tell(connection, shard, tenant, row.id, json.dumps(told), home)
         if refused:
             self._refused_up_to[tenant] = rows[-1].id
         self._note_refusals(home, tenant, refused)
@@ -208,7 +208,7 @@ class HandOver:
         there = [one for one, ids in asked.items() if not known.isdisjoint(ids)]
         async with self._database.background() as connection, connection.transaction():
             if there:
-                await store.handed_over(connection, shard, tenant, there)
+                await store.handed_over(connection, shard, tenant, there, region)
             if rest := [one for one in asked if one not in there]:
                 await store.withdraw(connection, shard, tenant, rest, region)
         return True
@@ -237,7 +237,7 @@ def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:
     size_bytes = 0
     for row in rows:
         size_bytes += len(row.body)
-        if row.kind != rows[0].kind or (found and size_bytes > CALL_BYTES_MAX):
+        if row.kind != rows[0].kind or (found and size_bytes > store.BYTES_AT_ONCE):
             break
         found.append(row)
     return found

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, ids_from
+from fairway.core.ids import JobId, ShardId, TenantId, place_among
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.home_table import HomeTable
@@ -27,10 +27,29 @@ COUNT_SECONDS = 1.0
 FORGET_EVERY_US = 600_000_000
 
 
+class _Sums:
+    """Of each tenant, how many jobs, and bytes."""
+
+    def __init__(self) -> None:
+        self.jobs = Counter[TenantId]()
+        self.bytes = Counter[TenantId]()
+
+    def add(self, tenant: TenantId, jobs: int, size_bytes: int) -> None:
+        self.jobs[tenant] += jobs
+        self.bytes[tenant] += size_bytes
+
+    def remove(self, tenant: TenantId, jobs: int, size_bytes: int) -> None:
+        for counts, count in ((self.jobs, jobs), (self.bytes, size_bytes)):
+            counts[tenant] -= count
+            if not counts[tenant]:
+                del counts[tenant]
+
+
 class HeldSight(NamedTuple):
     """A job that waits here for its home; or the one that it turned out to be."""
 
     found: FoundHeld
+    body: bytes  # of its call; empty for one that became another
     nth: int  # of its call, from 0
     became: JobId | None
 
@@ -52,9 +71,9 @@ class HeldJobs:
         self._homes = homes
         self._jobs_max = jobs_max
         self._retention_days = retention_days
-        self._of = Counter[TenantId]()
+        self._there = _Sums()
+        self._coming = _Sums()  # on their way to the store
         self._forgot_us = 0
-        self._bytes = 0
         self.jobs = 0
         self.in_doubt = 0
 
@@ -66,11 +85,10 @@ class HeldJobs:
             if now_us - self._forgot_us > FORGET_EVERY_US:
                 await store.forget_told(connection, shards, self._retention_days)
                 self._forgot_us = now_us
-        self._of = Counter()
+        self._there = _Sums()
         for one in found:
-            self._of[one.tenant] += one.jobs
-        self.jobs = self._of.total()
-        self._bytes = sum(one.bytes for one in found)
+            self._there.add(one.tenant, one.jobs, one.bytes)
+        self.jobs = self._there.jobs.total()
         self.in_doubt = sum(one.jobs for one in found if self._is_in_doubt(one))
         self._metrics.held.set(self.jobs)
         self._metrics.in_doubt.set(self.in_doubt)
@@ -83,31 +101,52 @@ class HeldJobs:
 
     async def hold(self, call: HeldCall) -> None:
         """On disk when this returns; the same ids again are the same jobs."""
-        mine = self._of.get(call.tenant, 0) + call.jobs
-        is_full = self.jobs + call.jobs > self._jobs_max or mine > self._jobs_max // TENANT_PART
-        if is_full or self._bytes + len(call.body) > self._jobs_max * BYTES_MAX_A_JOB:
+        if not self._has_room(call):
             raise Unavailable(
                 "The tenant's home region does not answer, and as many jobs are held for it here as"
                 " may be. Nothing of this was accepted.",
                 code="HELD_FULL",
             )
-        async with told_if_away, self._database.people() as connection:
-            await store.hold(connection, call)
-        self._of[call.tenant] = mine
+        counted = call.tenant, call.jobs, len(call.body)
+        # Before it is written: all who wait for a home that hangs come here at one moment.
+        self._coming.add(*counted)
+        try:
+            async with told_if_away, self._database.people() as connection:
+                await store.hold(connection, call)
+        finally:
+            self._coming.remove(*counted)
+        self._there.add(*counted)
         self.jobs += call.jobs
-        self._bytes += len(call.body)
+
+    def _has_room(self, call: HeldCall) -> bool:
+        """In all, and in the tenant's part of it."""
+        there, coming, tenant = self._there, self._coming, call.tenant
+        jobs_max, bytes_max = self._jobs_max, self._jobs_max * BYTES_MAX_A_JOB
+        jobs = call.jobs + there.jobs.total() + coming.jobs.total()
+        size_bytes = len(call.body) + there.bytes.total() + coming.bytes.total()
+        my_jobs = call.jobs + there.jobs[tenant] + coming.jobs[tenant]
+        my_bytes = len(call.body) + there.bytes[tenant] + coming.bytes[tenant]
+        return (
+            jobs <= jobs_max
+            and size_bytes <= bytes_max
+            and my_jobs <= jobs_max // TENANT_PART
+            and my_bytes <= bytes_max // TENANT_PART
+        )
 
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
         async with told_if_away, self._database.people() as connection:
             shard = self._tenant_shards.of_job(tenant, job)
             calls = await store.find(connection, shard, tenant, job)
-        placed = ((one, _place(one, job)) for one in calls)
-        found, place = next((one for one in placed if one[1] is not None), (None, None))
+            placed = ((one, place_among(one.id, one.jobs, job)) for one in calls)
+            found, place = next((one for one in placed if one[1] is not None), (None, None))
+            body: bytes | None = None
+            if found is not None and found.told is None:
+                body = await store.body_of(connection, shard, tenant, found.id)
         if found is None or place is None:
             return None
         if found.told is None:
-            return HeldSight(found, place, None)
+            return None if body is None else HeldSight(found, body, place, None)
         told = json.loads(found.told)
         said = told[place] if isinstance(told, list) else told
         if isinstance(said, dict):
@@ -115,9 +154,4 @@ class HeldJobs:
                 "The job was accepted while its home could not be reached, and refused there:"
                 f" {said.get('detail', '')}"
             )
-        return HeldSight(found, place, JobId(said)) if said else None
-
-
-def _place(found: FoundHeld, job: JobId) -> int | None:
-    ids = ids_from(found.id, found.jobs) if found.jobs > 1 else [found.id]
-    return ids.index(job) if job in ids else None
+        return HeldSight(found, b"", place, JobId(said)) if said else None

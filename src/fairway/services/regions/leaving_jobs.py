@@ -64,6 +64,7 @@ class Moving:
         self._cursors: dict[TenantId, str] = {}
         self._walked_under: dict[TenantId, Term] = {}  # of its shard, from the first page on
         self._running: set[TenantId] = set()  # something of theirs was seen to run, in this walk
+        self._settling: set[TenantId] = set()  # or waited for a call that brought it to be settled
 
     async def run_once(self, now_us: int) -> float:
         self._know(now_us)
@@ -75,10 +76,11 @@ class Moving:
         for tenant in [one for one in looked_at if one in with_rows][:TENANTS_PER_ROUND]:
             if await self._is_empty_after_a_page(tenant):
                 empty.add(tenant)
-        await self._note_handed_over(empty)
+        await self._note_handed_over(empty - self._settling)  # what is settled leaves then
         for tenant in empty:
-            if tenant in self._running:
+            if tenant in self._running | self._settling:
                 self._running.discard(tenant)
+                self._settling.discard(tenant)
                 self._due_us[tenant] = now_us + RUNS_US
             else:
                 self._homes.emptied(tenant, self._away_at[tenant])
@@ -98,6 +100,7 @@ class Moving:
         }
         self._cursors = {one: at for one, at in self._cursors.items() if one in same}
         self._running &= same
+        self._settling &= same
         self._walked_under = {one: at for one, at in self._walked_under.items() if one in same}
 
     def _begin_anew_under_other_terms(self, tenants: Iterable[TenantId]) -> None:
@@ -158,6 +161,10 @@ class Moving:
             gone = set[str]()
             if page:
                 ids = [job.id for job in page]
+                # A call that this region hands over to itself. Asked before: what is settled in
+                # between leaves with the others, and after it would be left for nobody to look at.
+                if await store.is_any_held(connection, shard, tenant, ids):
+                    self._settling.add(tenant)
                 gone = await store.hold_jobs(connection, shard, term, tenant, ids)
         if gone:
             self._dispatcher.cancelled([(job.id, job.key) for job in page if job.id in gone])

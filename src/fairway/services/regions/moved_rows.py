@@ -2,7 +2,8 @@
 
 They come from the store that they waited in, with their attempts and their times; names of types
 and pools become the numbers of this store. The same ids again are the same jobs. One whose
-Idempotency-Key was used here meanwhile is the job that has it.
+Idempotency-Key was used here meanwhile is the job that has it. A call that is held here and that
+the other region had taken after all is settled by the coming of its job.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ class MovedRows:
             if fresh:
                 texts = [msgspec.json.encode(one.row).decode() for one in fresh]
                 await store.insert_moved(connection, lot.kind, lot.shard, lot.tenant, texts)
+            if fresh and lot.kind is HeldKind.JOB:
+                ids = [one.row["id"] for one in fresh]
+                await store.arrived(connection, lot.shard, lot.tenant, ids)
         if lot.kind is HeldKind.JOB and fresh:
             self._announce(lot.shard, fresh)
         return [refused.get(one.pool) or _answer(one, became) for one in all_rows]

@@ -7,13 +7,16 @@ ON CONFLICT DO NOTHING
 -- name: hold_jobs
 -- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
 -- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage. What became
--- of a call that began with the job gives way to it; a call that still waits has the job in it.
+-- of a call that began with the job gives way to it. Not the first job of a call that still waits here: it was handed over to
+-- this region, which has yet to hear that it has it, and the call goes then.
 WITH gone AS (
     DELETE FROM jobs
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
     WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, asked.id) AND (:shard, asked.tenant, asked.id)
       AND jobs.id = asked.id
       AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
+      AND NOT EXISTS (SELECT FROM held_jobs AS waiting WHERE waiting.shard = :shard AND waiting.tenant = asked.tenant
+                                                         AND waiting.id = asked.id AND waiting.told IS NULL)
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING jobs.*
 ), held AS (
@@ -73,10 +76,18 @@ SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told 
 SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
--- The oldest that wait and may be sent to this region: no other was sent them.
-SELECT id::text AS id, kind, job_count, body, offered_to FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL AND coalesce(offered_to, :region) = :region
-ORDER BY id LIMIT :limit
+-- The oldest that wait and may be sent to this region: no other was sent them. So many, or as many as are not too heavy: a
+-- row is a whole call. (How long a text is stands with its place, so none is read for that.)
+SELECT page.id::text AS id, page.kind, page.job_count, page.body, page.offered_to FROM (
+    SELECT found.*, sum(octet_length(found.body)) OVER (
+        ORDER BY found.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+    FROM (
+        SELECT id, kind, job_count, body, offered_to FROM held_jobs
+        WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL
+          AND coalesce(offered_to, :region) = :region
+        ORDER BY held_jobs.id LIMIT :limit
+    ) AS found
+) AS page WHERE coalesce(page.bytes_before, 0) < :bytes_max::bigint ORDER BY page.id
 
 -- name: doubtful_of
 -- The oldest that were sent to another region, which may have them; of those that can be asked. It is asked by their ids alone.
@@ -97,10 +108,24 @@ UPDATE held_jobs SET offered_to = NULL
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL AND offered_to = :region
 
 -- name: handed_over
-DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+-- The region that they were offered to has them. What was offered to another since is its own to hand over.
+DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region
 
 -- name: tell_held
-UPDATE held_jobs SET told = :told, body = '' WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
+UPDATE held_jobs SET told = :told, body = ''
+WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND offered_to = :region
+
+-- name: still_held
+-- Whether any of these begins a call that waits here.
+SELECT true AS is_held FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL LIMIT 1
+
+-- name: arrived_jobs
+-- These are among the jobs here, by way of the region that their calls were sent to, so the calls are settled. To ask that
+-- region would be too late, for it has them no longer; and were it the home again, it would take them for new. Not calls of
+-- several jobs: of the others nothing is known yet.
+DELETE FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND kind = 0 AND job_count = 1 AND told IS NULL
 
 -- name: pass_key_on
 -- The Idempotency-Key of a job that turned out to be another is that one's here, too: it may come back with its tenant, and
@@ -110,9 +135,13 @@ UPDATE idempotency SET job = :became::uuid WHERE shard = :shard AND tenant = :te
 -- name: find_held
 -- Calls that a job may have come with, if it is held here or what became of it is known: ids of calls that came at one moment
 -- through several servers lie between each other. Of the nearest so many, for a tenant may have very many.
-SELECT id::text AS id, last_id::text AS last_id, kind, job_count, body, told, accepted_at FROM (
+SELECT id::text AS id, kind, job_count, told, accepted_at FROM (
     SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 32
 ) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
+
+-- name: body_of_held
+-- Of one that waits; it may be as large as a whole batch.
+SELECT body FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND told IS NULL
 
 -- name: count_held
 -- Jobs that wait here, by tenant and by the region that they were sent to, if any.
@@ -123,8 +152,12 @@ FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenan
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
--- Which of these are in this store, as jobs or held; those that were offered to a region that is named are not meant.
+-- Which of these are in this store, as jobs, schedules or held; what was offered to a region that is named is not meant.
 SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
+UNION
+SELECT made.id::text FROM schedules
+CROSS JOIN LATERAL (SELECT md5(schedules.tenant::text || '/' || schedules.name)::uuid AS id) AS made
+WHERE schedules.shard = :shard AND schedules.tenant = :tenant AND made.id = ANY(:ids::uuid[])
 UNION
 SELECT id::text FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])

@@ -17,11 +17,14 @@ from fairway.store.connections.database import (
     Connection,
     execute,
     fetch_as,
+    fetch_value,
     fetch_values,
+    is_found,
 )
 from fairway.store.sql import load
 
 _SQL = load("held_jobs.sql")
+BYTES_AT_ONCE = 4 << 20  # of what is read to be sent, but for a single row
 
 
 class HeldRow(NamedTuple):
@@ -34,10 +37,8 @@ class HeldRow(NamedTuple):
 
 class FoundHeld(NamedTuple):
     id: JobId
-    last_id: JobId
     kind: int
     jobs: int
-    body: bytes
     told: str | None
     accepted_at: datetime
 
@@ -99,9 +100,9 @@ async def held_of(
     limit: int,
     after: str = LOWEST_JOB_ID,
 ) -> list[HeldRow]:
-    """What may be sent to this region."""
+    """What may be sent to this region; at least one row, if there is any."""
     asked = {"shard": shard, "tenant": tenant, "region": region, "limit": limit, "after": after}
-    return await fetch_as(HeldRow, connection, _SQL["held_of"], **asked)
+    return await fetch_as(HeldRow, connection, _SQL["held_of"], **asked, bytes_max=BYTES_AT_ONCE)
 
 
 async def doubtful_of(
@@ -128,16 +129,34 @@ async def withdraw(
 
 
 async def handed_over(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
 ) -> None:
-    await execute(connection, _SQL["handed_over"], shard=shard, tenant=tenant, ids=ids)
+    """That region has them: they are held no longer."""
+    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    await execute(connection, _SQL["handed_over"], **asked, region=region)
 
 
 async def tell(
-    connection: Connection, shard: ShardId, tenant: TenantId, id_: str, told: str
+    connection: Connection, shard: ShardId, tenant: TenantId, id_: str, told: str, region: str
 ) -> None:
-    """What became of it at its home, for whoever asks."""
-    await execute(connection, _SQL["tell_held"], shard=shard, tenant=tenant, id=id_, told=told)
+    """What became of it in that region, for whoever asks."""
+    asked = {"shard": shard, "tenant": tenant, "id": id_, "told": told}
+    await execute(connection, _SQL["tell_held"], **asked, region=region)
+
+
+async def is_any_held(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> bool:
+    """Whether one of these jobs begins a call that waits here."""
+    asked = {"shard": shard, "tenant": tenant, "ids": ids}
+    return await is_found(connection, _SQL["still_held"], **asked)
+
+
+async def arrived(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> None:
+    """These came from the region that they had been sent to: what was held of them is done with."""
+    await execute(connection, _SQL["arrived_jobs"], shard=shard, tenant=tenant, ids=ids)
 
 
 async def pass_key_on(
@@ -154,6 +173,15 @@ async def find(
     """The calls that may have brought this job."""
     asked = {"shard": shard, "tenant": tenant, "id": job}
     return await fetch_as(FoundHeld, connection, _SQL["find_held"], **asked)
+
+
+async def body_of(
+    connection: Connection, shard: ShardId, tenant: TenantId, call: JobId
+) -> bytes | None:
+    """What was handed in with this call; None: it waits here no more."""
+    asked = {"shard": shard, "tenant": tenant, "id": call}
+    body: bytes | None = await fetch_value(connection, _SQL["body_of_held"], **asked)
+    return body
 
 
 async def counts(connection: Connection, shards: Sequence[ShardId]) -> list[HeldCount]:

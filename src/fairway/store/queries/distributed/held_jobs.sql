@@ -5,6 +5,8 @@ WITH gone AS (
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
     WHERE jobs.shard = :shard AND jobs.tenant = asked.tenant AND jobs.id = asked.id
       AND jobs.state IN (0, 1) AND jobs.flows IS NULL AND substring(jobs.payload FROM 1 FOR :mark_bytes) <> :mark
+      AND NOT EXISTS (SELECT 1 FROM held_jobs AS waiting WHERE waiting.shard = :shard AND waiting.tenant = asked.tenant
+                                                           AND waiting.id = asked.id AND waiting.told IS NULL)
       AND EXISTS (SELECT 1 FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING jobs.*
 ), keys AS MATERIALIZED (
