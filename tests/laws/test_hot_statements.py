@@ -152,6 +152,8 @@ FOR_ALL = {
     "fail_over": "an operator moves all tenants of a region",
     "taken_from": "an operator moves them back; which are meant",
     "restate_homes": "all homes become the new directory's word",
+    "state_homes": "the same, of tenants that never moved",
+    "follow_directory": "all homes that another said under the same term stand below",
     "tenants_ahead": "the highest number of a tenant",
     "changed_tenants_page": "the directory, page by page, for servers of other regions",
     "changed_keys_page": "the same",

@@ -218,6 +218,7 @@ async def hold_schedule(connection: Connection, term: Term, scene: Scene) -> Any
 #: they write is the server's own, whoever owns the shard.
 OF_NO_SHARD = {
     "follow_directory",
+    "hold_directory",
     "directory_pulled",
     "see_sessions",
     "silent_sessions",

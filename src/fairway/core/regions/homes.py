@@ -61,6 +61,11 @@ class Acquaintance:
         looked_us = self._looked_us
         return looked_us is None or now_us - looked_us > STALE_SECONDS * 1e6
 
+    def must_ask(self, now_us: int) -> bool:
+        """Another server of the region may have asked in vain: only the directory's own answer
+        tells this one, until it had one."""
+        return not self._is_told or self.is_stale(now_us)
+
     def goes_on(self, now_us: int) -> None:
         """A look is under way that takes long, and this server was not stopped meanwhile."""
         if not self.is_stale(now_us):

@@ -3,6 +3,8 @@
 Each is one transaction in the directory's store with its line in the audit. A failover of the
 directory itself is done in the region that takes over: it becomes the directory, under a higher
 term. Nobody else decides that a region is lost: without a third one to ask, only people know.
+One act at a time changes homes, and one that rests on what a region said moves only those tenants
+whose home is still the one that it was asked about.
 A tenant moves to a region only when that has handed over all it had of it, unless it is forced.
 """
 
@@ -25,8 +27,9 @@ from fairway.services.regions.watch import RegionWatch
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.transient_errors import told_if_away
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import regions as store
+from fairway.store.regions.regions import RegionRow
 
 REMAINING_SECONDS_MAX = 10.0
 
@@ -37,7 +40,7 @@ class Moved(NamedTuple):
     tenants: int
     directory: str
     directory_term: DirectoryTerm
-    tenants_waiting: int = 0  # not moved: the target has not handed over all that it had of them
+    tenants_waiting: int = 0  # the target has still something of them, or they moved meanwhile
     jobs_waiting: int = 0
 
 
@@ -80,6 +83,12 @@ class RegionActs:
         if before != region:
             homes = {tenant: known} if known is not None and not force else {}
             if await self._remaining(region, homes):
+                if self._peers.is_away(before):
+                    raise Conflict(
+                        f"The region {before} does not answer, and {region} holds jobs of {name}"
+                        " for it. Nothing was changed: wait for it, or if it is lost, fail it over"
+                        f" (`fairway region failover {before} --to {region}`), or force this."
+                    )
                 raise Conflict(
                     f"The region {region} has still to hand over to {before} what it has of {name}."
                     " Nothing was changed: try again in a moment, make the pools that"
@@ -90,7 +99,11 @@ class RegionActs:
                 self._database.people() as connection,
                 connection.transaction(),
             ):
-                row = await store.read_region(connection)
+                row = await self._lock_homes(connection)
+                if not force and await store.home_of(connection, tenant) != known:
+                    raise Conflict(
+                        f"The home of {name} was moved meanwhile. Nothing was changed; try again."
+                    )
                 await store.set_home(connection, tenant, region, row.directory_term)
                 after = {"region": region, "force": force}
                 act = Act("set_home", name, tenant, {"region": before}, after)
@@ -107,18 +120,17 @@ class RegionActs:
             self._check_target(target)
         heard = max((one.directory_term for one in self._watch.states.values()), default=0)
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            row = await store.read_region(connection)
+            row = await self._lock_homes(connection, source if target == self._map.here else None)
             if row.directory == source:
                 term = await store.be_directory(connection, heard)
-                directory = self._map.here
             else:
-                term, directory = await store.raise_term(connection), row.directory
+                term = await store.raise_term(connection, row.directory)
             moved = await store.fail_over(connection, source, target, row.directory, term)
             after = {"target": target, "tenants": moved, "directory_term": term}
             act = Act("fail_over_region", source, before={"directory": row.directory}, after=after)
             await self._audit_log.add(connection, actor, act)
         await self._watch.run_once(0)
-        return Moved(source, target, moved, directory, term)
+        return Moved(source, target, moved, self._map.here, term)
 
     async def fail_back(self, region: str, actor: Actor, *, force: bool = False) -> Moved:
         """What a failover took from a region goes back to it; it must be there to take it.
@@ -130,17 +142,29 @@ class RegionActs:
         async with told_if_away, self._database.people() as connection:
             taken = await store.taken_from(connection, region)
         waiting = {} if force else await self._remaining(region, taken)
-        ready = [one for one in taken if one not in waiting]
+        ready = {one: home for one, home in taken.items() if one not in waiting}
         async with told_if_away, self._database.people() as connection, connection.transaction():
-            row = await store.read_region(connection)
+            row = await self._lock_homes(connection)
             moved = await store.fail_back(connection, region, ready, row.directory_term)
-            if moved or not waiting:
-                after = {"tenants": moved, "tenants_waiting": len(waiting), "force": force}
+            left = len(taken) - moved  # what moved again since it was asked about is asked anew
+            if moved or not left:
+                after = {"tenants": moved, "tenants_waiting": left, "force": force}
                 act = Act("fail_back_region", region, after=after)
                 await self._audit_log.add(connection, actor, act)
         await self._watch.run_once(0)
-        known = row.directory, row.directory_term, len(waiting), sum(waiting.values())
+        known = row.directory, row.directory_term, left, sum(waiting.values())
         return Moved(self._map.here, region, moved, *known)
+
+    async def _lock_homes(self, connection: Connection, lost: str | None = None) -> RegionRow:
+        """Only the directory's word is heard by all: another may have become it since this was
+        asked for. `lost` is whom this region takes over from, if it takes over."""
+        row = await store.lock_homes(connection)
+        if row.directory not in (self._map.here, lost):
+            raise Conflict(
+                f"The region {row.directory} is the directory by now. Nothing was changed; try"
+                " again."
+            )
+        return row
 
     async def _remaining(self, region: str, homes: Mapping[TenantId, Home]) -> dict[TenantId, int]:
         """Those of which the region has still something to hand over."""

@@ -38,6 +38,7 @@ STATE_SECONDS_MAX = 1.0
 PULL_SECONDS_MAX = 3.0  # a page; below what makes a look stale
 PULL_PAUSE_SECONDS = 0.8
 OVERLAP = timedelta(seconds=10)  # makes up for commits that come late
+ALL_AGAIN_SECONDS = 60.0  # between two looks at all that the directory has, while some clashes
 PAGE_ROWS = 2_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 NOT_YET_SECONDS = 0.2
@@ -95,6 +96,7 @@ class RegionWatch:
         self._one_looks = asyncio.Lock()
         self._acquaintance = Acquaintance()
         self._is_founded = False
+        self._all_asked_us = 0  # of the directory
         self._shards_there = 0  # that this store has, when it was last looked
         self.states: dict[str, RegionState] = {}  # as last heard
         self.latencies_ms: dict[str, float] = {}
@@ -134,7 +136,7 @@ class RegionWatch:
 
     async def _look(self) -> None:
         began_us = self._clock.now_us()
-        was_stale = self._acquaintance.is_stale(began_us)
+        must_ask = self._acquaintance.must_ask(began_us)
         answers = await asyncio.gather(*map(self._ask_state, self._map.others))
         heard = [one for one in answers if one is not None]
         self._peers.heard(self._map.here)  # nobody else asks it: what is handed over to it goes on
@@ -151,7 +153,7 @@ class RegionWatch:
                 await store.follow(connection, leader)
             is_told = leader.region == self._map.here or not self._map.others
             is_mine = not is_told and (
-                was_stale or await store.begin_pull(connection, PULL_PAUSE_SECONDS)
+                must_ask or await store.begin_pull(connection, PULL_PAUSE_SECONDS)
             )
         self._acquaintance.goes_on(self._clock.now_us())
         if not is_told and leader.region in {one.region for one in heard}:
@@ -224,7 +226,8 @@ class RegionWatch:
         """All that changed in the directory, page by page; whether it was told to the end."""
         async with self._database.background() as connection:
             row = await store.read_region(connection)
-        since = row.known_until - OVERLAP if row.was_told else None
+        is_all = self._wants_all(row)
+        since = None if is_all else row.known_until - OVERLAP
         conflicts, now = 0, None
         for kind in KINDS:
             asked = AskedChanges(kind, since, FIRST_KEYS[kind])
@@ -237,18 +240,33 @@ class RegionWatch:
                 if DirectoryClaim(*page.claim) != leader:
                     return False
                 now = now or page.now
-                conflicts += await self._store(kind, page)
+                stored = await self._store(kind, page, leader)
+                if stored is None:
+                    return False
+                conflicts += stored
                 self._acquaintance.goes_on(self._clock.now_us())
                 if page.last is None:
                     break
                 asked = AskedChanges(kind, *page.last)
             if kind == "homes":
                 await self._read_homes()  # the rest of a large directory takes its time
-        if conflicts:
+        if not is_all:  # what clashes is not among the changes for long, and clashes nevertheless
+            conflicts = max(conflicts, row.conflicts)
+        if conflicts > row.conflicts:
             log.error("tenants of the directory have names or numbers of others", count=conflicts)
         async with self._database.background() as connection:
             assert now is not None
             await store.pulled(connection, leader, now, conflicts)
+        return True
+
+    def _wants_all(self, row: RegionRow) -> bool:
+        """Not what changed alone: at first, and while anything clashes now and then, for only so it
+        is known how many do, and what does no more is stored."""
+        now_us = self._clock.now_us()
+        is_time = now_us - self._all_asked_us >= ALL_AGAIN_SECONDS * 1_000_000
+        if row.was_told and not (row.conflicts and is_time):
+            return False
+        self._all_asked_us = now_us
         return True
 
     async def _ask_changes(self, region: str, asked: AskedChanges) -> Changes:
@@ -256,8 +274,11 @@ class RegionWatch:
         answer = await self._peers.ask_one(region, DIRECTORY_PATH, body, PULL_SECONDS_MAX)
         return msgspec.json.decode(answer, type=Changes)
 
-    async def _store(self, kind: Kind, page: Changes) -> int:
+    async def _store(self, kind: Kind, page: Changes, leader: DirectoryClaim) -> int | None:
+        """How many could not be stored; None: another region is the directory by now."""
         async with self._database.background() as connection, connection.transaction():
+            if not await store.hold_directory(connection, leader):
+                return None
             if kind == "tenants":
                 await store.store_tiers(connection, page.tiers)
             return await store.store_changes(connection, kind, page.rows) if page.rows else 0

@@ -15,9 +15,22 @@ SELECT (SELECT region FROM region_state) AS region,
 SELECT region, directory, directory_term, known_until, conflicts, now() AS now FROM region_state
 
 -- name: follow_directory
--- Another region is the directory, by a higher term: all of it is asked for anew.
-UPDATE region_state SET directory = :directory, directory_term = :term, known_until = '-infinity'
-WHERE (directory_term, directory) < (:term, :directory)
+-- Another region is the directory, by a higher term: all of it is asked for anew. Of two that took the same term the name
+-- decides, and what the other said under it stands below all that the one that leads says.
+WITH before AS MATERIALIZED (
+    SELECT directory_term FROM region_state FOR UPDATE
+), followed AS (
+    UPDATE region_state SET directory = :directory, directory_term = :term, known_until = '-infinity'
+    FROM before
+    WHERE (region_state.directory_term, region_state.directory) < (:term, :directory)
+    RETURNING before.directory_term
+)
+UPDATE tenant_homes SET directory_term = :term - 1, changed_at = now()
+WHERE tenant_homes.directory_term = :term AND EXISTS (SELECT FROM followed WHERE followed.directory_term = :term)
+
+-- name: hold_directory
+-- Whether this is the directory that is followed; until the transaction ends no other is.
+SELECT true AS is_followed FROM region_state WHERE directory = :directory AND directory_term = :term FOR SHARE
 
 -- name: begin_pull
 -- One server of the region asks at a time; who died meanwhile holds nobody up for long.
@@ -40,6 +53,13 @@ SELECT coalesce(home.region, :directory) AS region, count(*) AS tenants
 FROM tenants LEFT JOIN tenant_homes AS home ON home.tenant = tenants.id
 WHERE tenants.state <> 'deleted'
 GROUP BY 1
+
+-- name: lock_homes
+-- Whoever moves homes is alone: what it read of them holds until it is done.
+SELECT region FROM region_state FOR UPDATE
+
+-- name: home_of
+SELECT region, term, directory_term FROM tenant_homes WHERE tenant = :tenant
 
 -- name: set_home
 INSERT INTO tenant_homes AS held (tenant, region, term, directory_term)
@@ -79,10 +99,12 @@ LEFT JOIN tenant_homes AS home ON home.tenant = asked.tenant
 WHERE (home.handed_over_term, home.handed_over_directory_term) IS DISTINCT FROM (asked.term, asked.directory_term)
 
 -- name: fail_back
--- What a failover took away goes back.
-UPDATE tenant_homes SET region = :region, term = term + 1, directory_term = :directory_term,
+-- What a failover took away goes back, if it is still where the region was asked about.
+UPDATE tenant_homes SET region = :region, term = tenant_homes.term + 1, directory_term = :directory_term,
                         came_from = NULL, changed_at = now()
-WHERE came_from = :region AND tenant = ANY(:tenants::int[])
+FROM unnest(:tenants::int[], :terms::bigint[], :directory_terms::bigint[]) AS asked (tenant, term, directory_term)
+WHERE tenant_homes.tenant = asked.tenant AND tenant_homes.came_from = :region
+  AND (tenant_homes.term, tenant_homes.directory_term) = (asked.term, asked.directory_term)
 
 -- name: be_directory
 -- This region is the directory from now on, by a term above all that it has heard of.
@@ -91,9 +113,17 @@ UPDATE region_state SET directory = region, directory_term = greatest(directory_
 RETURNING directory_term
 
 -- name: restate_homes
--- All homes are the new directory's word, not only those that it moves: whatever the last one said of any of them while it
--- was cut off was said under a lower term.
+-- All homes are said anew under a new term, not only those that move with it: whatever another directory said of any of them
+-- while one of the two was cut off was said under a lower term.
 UPDATE tenant_homes SET directory_term = :directory_term, changed_at = now() WHERE directory_term < :directory_term
+
+-- name: state_homes
+-- So do those for want of a row: a region that took over from this one, unheard, has a row for each of its tenants.
+INSERT INTO tenant_homes (tenant, region, term, directory_term)
+SELECT tenants.id, :directory, 1, :directory_term FROM tenants
+LEFT JOIN tenant_homes AS home ON home.tenant = tenants.id
+WHERE home.tenant IS NULL
+ON CONFLICT (tenant) DO NOTHING
 
 -- name: raise_term
 -- Homes that were moved together stand above all that was said before.
@@ -104,7 +134,8 @@ UPDATE region_state SET directory_term = directory_term + 1 RETURNING directory_
 SELECT greatest(coalesce((SELECT max(id) FROM tenants), 0) - nextval(pg_get_serial_sequence('tenants', 'id')), 0)::int AS ahead
 
 -- name: pass_over
--- A new directory makes numbers of tenants that nobody has. (To set a sequence is the owner's right, to use it is ours.)
+-- A new directory makes numbers of tenants that nobody has: not those that it knows of, nor those after them, which the lost
+-- one may have given before it was lost. (To set a sequence is the owner's right, to use it is ours.)
 SELECT count(nextval(pg_get_serial_sequence('tenants', 'id'))) AS passed FROM generate_series(1, :ahead::int)
 
 -- name: changed_tiers

@@ -6,7 +6,7 @@ reads what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -26,6 +26,9 @@ from fairway.store.connections.database import (
 from fairway.store.sql import load
 
 _SQL = load("regions.sql")
+#: Of tenants, by each new directory: as many as the lost one may have made unheard. There are two
+#: billion.
+NUMBERS_PASSED_OVER = 100_000
 
 Kind: TypeAlias = Literal["homes", "tenants", "keys"]
 #: Below every key of the kind.
@@ -83,6 +86,12 @@ async def follow(connection: Connection, claim: DirectoryClaim) -> None:
     await execute(connection, _SQL["follow_directory"], directory=claim.region, term=claim.term)
 
 
+async def hold_directory(connection: Connection, claim: DirectoryClaim) -> bool:
+    """Whether it is the one that is followed; it stays so for this transaction."""
+    asked = {"directory": claim.region, "term": claim.term}
+    return await is_found(connection, _SQL["hold_directory"], **asked)
+
+
 async def begin_pull(connection: Connection, pause_seconds: float) -> bool:
     """Whether no other server of the region asks the directory at this moment."""
     return await is_found(connection, _SQL["begin_pull"], pause_seconds=pause_seconds)
@@ -113,6 +122,18 @@ async def count_homes(connection: Connection, directory: str) -> dict[str, int]:
 
 
 # -- moves -------------------------------------------------------------------------------------
+
+
+async def lock_homes(connection: Connection) -> RegionRow:
+    """Until this transaction ends nobody else moves a home."""
+    await execute(connection, _SQL["lock_homes"])
+    return await read_region(connection)
+
+
+async def home_of(connection: Connection, tenant: TenantId) -> Home | None:
+    """None: it never moved."""
+    row = await fetch_row(connection, _SQL["home_of"], tenant=tenant)
+    return None if row is None else Home(*row)
 
 
 async def set_home(
@@ -166,26 +187,33 @@ def _asked(homes: Mapping[TenantId, Home]) -> dict[str, list[int]]:
 async def fail_back(
     connection: Connection,
     region: str,
-    tenants: Iterable[TenantId],
+    homes: Mapping[TenantId, Home],
     directory_term: DirectoryTerm,
 ) -> int:
-    asked = {"region": region, "tenants": list(tenants), "directory_term": directory_term}
+    """How many of these went back: those whose home is still the one that is given."""
+    asked = {"region": region, "directory_term": directory_term, **_asked(homes)}
     return await execute(connection, _SQL["fail_back"], **asked)
 
 
 async def be_directory(connection: Connection, heard: int) -> DirectoryTerm:
     """The new directory term, above `heard` and all that this store knows."""
     ahead: int = await fetch_value(connection, _SQL["tenants_ahead"])
-    if ahead:
-        await fetch_value(connection, _SQL["pass_over"], ahead=ahead)
+    await fetch_value(connection, _SQL["pass_over"], ahead=ahead + NUMBERS_PASSED_OVER)
     term: DirectoryTerm = await fetch_value(connection, _SQL["be_directory"], heard=heard)
-    await execute(connection, _SQL["restate_homes"], directory_term=term)
+    await _restate_homes(connection, term)
     return term
 
 
-async def raise_term(connection: Connection) -> DirectoryTerm:
+async def raise_term(connection: Connection, directory: str) -> DirectoryTerm:
+    """The next term of the region that is the directory, under which it says where all are."""
     term: DirectoryTerm = await fetch_value(connection, _SQL["raise_term"])
+    await _restate_homes(connection, term)
+    await execute(connection, _SQL["state_homes"], directory=directory, directory_term=term)
     return term
+
+
+async def _restate_homes(connection: Connection, term: DirectoryTerm) -> None:
+    await execute(connection, _SQL["restate_homes"], directory_term=term)
 
 
 # -- what changed, for other regions and from the directory --------------------------------------
