@@ -58,6 +58,7 @@ class RegionJobs(PassedJobs, array_like=True):
     """The same for another region, whose pools have numbers of their own."""
 
     pools: dict[PoolId, str] = {}  # number where it came in → name
+    tenant_name: str = ""  # two regions may know one number as two tenants; "": of an older build
 
 
 class PassedReply(msgspec.Struct, array_like=True):

@@ -89,7 +89,9 @@ class RegionLines:
         named = platform.directory.pools.by_number
         pools = {number: named[number].name for number in {new.pool for new in wanted}}
         count = len(wanted)
-        call = RegionJobs(tenant.id, count, is_admitted, 0, first, whole, wanted, pools)
+        call = RegionJobs(
+            tenant.id, count, is_admitted, 0, first, whole, wanted, pools, tenant.name
+        )
         told = await self._ask(home, call)
         if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
             told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)

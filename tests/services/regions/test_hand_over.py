@@ -46,6 +46,9 @@ class Homes:
     def home_of(self, tenant: TenantId) -> str:
         return self.of[tenant]
 
+    def name_of(self, tenant: TenantId) -> str:
+        return f"t{tenant}"
+
 
 class Peers:
     """Regions that take everything, unless they are said to do otherwise."""

@@ -155,6 +155,30 @@ async def test_a_new_directory_gives_no_number_that_the_lost_one_may_have_given(
     assert new > 7 + 10_000
 
 
+async def test_a_key_opens_its_tenant_or_nothing(
+    database: Database, connection: Connection
+) -> None:
+    """Both regions made a tenant under one number: one read the other's jobs."""
+    await connection.execute("INSERT INTO tenants (id, name) VALUES (2, 'ours'), (3, 'both')")
+
+    def key(id_: str, tenant: int | None, **named: str) -> str:
+        facts = {"scope": "tenant" if tenant else "operator", "secret_hash": "\\x00", "name": id_}
+        return json.dumps({"id": id_, "tenant": tenant, **facts, **named})
+
+    keys = [
+        key("theirs", 2, tenant_name="theirs"),
+        key("good", 3, tenant_name="both"),
+        key("old", 3),
+        key("staff", None),
+    ]
+    await store.store_changes(connection, "keys", keys)
+    stored = await connection.fetch("SELECT id FROM api_keys ORDER BY id")
+    assert [row["id"] for row in stored] == ["good", "old", "staff"]
+    page = await store.changes(connection, "keys", LONG_AGO, "", 10)
+    names = {row["id"]: row["tenant_name"] for row in map(json.loads, page.rows)}
+    assert names == {"good": "both", "old": "both", "staff": None}
+
+
 async def test_regions_that_are_not_set_up_alike_are_told(
     database: Database, connection: Connection
 ) -> None:

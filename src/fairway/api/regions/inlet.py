@@ -32,8 +32,9 @@ from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldKind
 from fairway.core.regions.homes import Home
 from fairway.core.tenant import Tenant
+from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
-from fairway.services.regions.moved_rows import MovedLot, MovedRow
+from fairway.services.regions.moved_rows import MovedCall, MovedLot, MovedRow
 from fairway.services.regions.peer_calls import (
     DIRECTORY_PATH,
     JOBS_PATH,
@@ -45,6 +46,8 @@ from fairway.services.regions.peer_calls import (
 )
 from fairway.services.regions.regions import Regions
 from fairway.services.submit.submission_group import NewJob
+
+log = logger("regions")
 
 BODY_BYTES_MAX = 64 << 20
 IDS_MAX = 10_000
@@ -86,8 +89,10 @@ class RegionInlet:
         assert path == KNOWN_PATH
         return await self._tell_known(body)
 
-    async def _at_home(self, of: TenantId) -> Tenant:
+    async def _at_home(self, of: TenantId, name: str) -> Tenant:
         """The tenant, if it is at home here; by what was heard within the last seconds.
+
+        A number that has another name here is another's: nothing crosses to it.
 
         A home whose store is away says at once that it has nothing: then the jobs are held.
         """
@@ -96,6 +101,9 @@ class RegionInlet:
         is_sure = await self._regions.watch.make_sure()
         tenant = self._platform.directory.tenants.get(of)
         if not is_sure or tenant is None or self._regions.elsewhere(of) is not None:
+            raise Unavailable(code="NOT_HOME")
+        if name and name != tenant.name:
+            log.error("a tenant's number is another's here", number=of, theirs=name)
             raise Unavailable(code="NOT_HOME")
         return tenant
 
@@ -112,7 +120,7 @@ class RegionInlet:
 
     async def _take(self, call: RegionJobs) -> Any:
         try:
-            tenant = await self._at_home(call.tenant)
+            tenant = await self._at_home(call.tenant, call.tenant_name)
             verdicts = await self._passing.submit(
                 tenant,
                 self._in_own_pools(call),
@@ -127,11 +135,11 @@ class RegionInlet:
         return told_of(verdicts)
 
     async def _take_rows(self, body: bytes) -> bytes:
-        of, kind, texts = msgspec.msgpack.decode(body, type=tuple[int, int, list[bytes]])
-        rows = [msgspec.json.decode(text, type=MovedRow) for text in texts]
-        lot = MovedLot(TenantId(of), HeldKind(kind), rows)
+        call = msgspec.msgpack.decode(body, type=MovedCall)
+        rows = [msgspec.json.decode(text, type=MovedRow) for text in call.rows]
+        lot = MovedLot(call.tenant, HeldKind(call.kind), rows)
         try:
-            await self._at_home(lot.tenant)
+            await self._at_home(lot.tenant, call.tenant_name)
             if lot.shard >= self._platform.tenant_shards.count:
                 raise Unavailable(code="NOT_HOME")  # it has not heard yet that they became more
             said = await self._regions.moved_rows.take(lot)

@@ -20,7 +20,7 @@ from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.moved_rows import MovedRow
+from fairway.services.regions.moved_rows import MovedCall, MovedRow
 from fairway.services.regions.peer_calls import (
     BROKEN,
     JOBS_PATH,
@@ -137,7 +137,9 @@ class HandOver:
             answer = await self._peers.call(home, JOBS_PATH, body, CALL_SECONDS_MAX)
             items: list[Any] = msgspec.msgpack.decode(answer)[0]
         else:
-            body = _encode([tenant, rows[0].kind, [row.body for row in rows]])
+            name = self._homes.name_of(tenant)
+            moved = MovedCall(tenant, rows[0].kind, [row.body for row in rows], name)
+            body = _encode(moved)
             answer = await self._peers.call(home, ROWS_PATH, body, CALL_SECONDS_MAX)
             items = msgspec.msgpack.decode(answer)
         if len(items) != len(rows):

@@ -56,6 +56,11 @@ class HomeTable:
         home = self._homes.get(tenant)
         return HomeTerm(0) if home is None else home.term
 
+    def name_of(self, tenant: TenantId) -> str:
+        """As it is known here; "": it is not."""
+        there = self._directory.tenants.get(tenant)
+        return "" if there is None else there.name
+
     def known(self, tenant: TenantId) -> Home | None:
         """None: it never moved."""
         return self._homes.get(tenant)

@@ -36,6 +36,15 @@ class MovedRow(msgspec.Struct):
     body_hash: str | None = None
 
 
+class MovedCall(msgspec.Struct, array_like=True):
+    """Rows of one tenant, from region to region."""
+
+    tenant: TenantId
+    kind: int
+    rows: list[bytes]
+    tenant_name: str = ""  # two regions may know one number as two tenants; "": of an older build
+
+
 class MovedLot(NamedTuple):
     """Rows of one tenant, so of one shard."""
 

@@ -147,8 +147,13 @@ SELECT row_to_json(tenants)::text AS row, updated_at AS changed_at, id::text AS 
 WHERE (updated_at, id) > (:since::timestamptz, :after::text::int) ORDER BY updated_at, id LIMIT :limit
 
 -- name: changed_keys_page
-SELECT row_to_json(api_keys)::text AS row, changed_at, id AS key FROM api_keys
-WHERE (changed_at, id) > (:since::timestamptz, :after) ORDER BY changed_at, id LIMIT :limit
+-- With the name of its tenant: its number may be another's in the store that this is for.
+SELECT row_to_json(named)::text AS row, changed_at, id AS key FROM (
+    SELECT api_keys.*, tenants.name AS tenant_name
+    FROM api_keys LEFT JOIN tenants ON tenants.id = api_keys.tenant
+    WHERE (api_keys.changed_at, api_keys.id) > (:since::timestamptz, :after)
+    ORDER BY api_keys.changed_at, api_keys.id LIMIT :limit
+) AS named ORDER BY changed_at, id
 
 -- name: changed_homes_page
 SELECT row_to_json(tenant_homes)::text AS row, changed_at, tenant::text AS key FROM tenant_homes
@@ -198,13 +203,15 @@ FROM json_populate_recordset(NULL::tenants, :rows::text::json) AS new
 WHERE EXISTS (SELECT FROM tenants AS other WHERE (other.id = new.id) <> (other.name = new.name))
 
 -- name: store_keys
--- A key whose tenant could not be stored opens nothing here.
+-- A key whose tenant could not be stored opens nothing here, and nobody else's jobs. (A build before this told no names.)
 INSERT INTO api_keys AS held (id, scope, tenant, secret_hash, created_at, expires_at, revoked_at, name, permissions, pools,
                               types, only_tenants)
 SELECT new.id, new.scope, new.tenant, new.secret_hash, now(), new.expires_at, new.revoked_at, new.name, new.permissions,
        new.pools, new.types, new.only_tenants
 FROM json_populate_recordset(NULL::api_keys, :rows::text::json) AS new
-WHERE new.tenant IS NULL OR EXISTS (SELECT FROM tenants WHERE tenants.id = new.tenant)
+JOIN json_to_recordset(:rows::text::json) AS named (id text, tenant_name text) ON named.id = new.id
+WHERE new.tenant IS NULL
+   OR EXISTS (SELECT FROM tenants WHERE tenants.id = new.tenant AND tenants.name = coalesce(named.tenant_name, tenants.name))
 ON CONFLICT (id) DO UPDATE
     SET expires_at = excluded.expires_at, revoked_at = CASE WHEN excluded.revoked_at IS NOT NULL THEN now() END,
         changed_at = now()
