@@ -16,7 +16,7 @@ import msgspec
 
 from fairway.api.passed_jobs import NOT_TAKEN, RegionJobs, decode_reply, encode, outcome_of
 from fairway.api.waiting_jobs import WaitingJobs
-from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.ids import JobId, TenantId, ids_from
 from fairway.core.job import is_heavy
 from fairway.core.regions.held import HeldCall
@@ -33,6 +33,7 @@ from fairway.services.submit.submission_group import (
     WholeKey,
     size_bytes_of,
 )
+from fairway.services.transient_errors import not_known
 
 log = logger("regions")
 
@@ -116,7 +117,12 @@ class RegionLines:
         shard = self._platform.tenant_shards.of(tenant.id)
         offered_to = home if told.is_open else None
         held = HeldCall(shard, tenant.id, call.first, JobId(last), call.count, body, offered_to)
-        await self._regions.held.hold(held)
+        try:
+            await self._regions.held.hold(held)
+        except Unavailable:
+            if told.is_open:  # who sends it anew, without a key, may have it twice
+                raise not_known() from None
+            raise
 
     async def _ask(self, home: str, call: RegionJobs) -> Any:
         if self._regions.peers.is_away(home):
@@ -188,6 +194,7 @@ class RegionLines:
 
 
 def _with_doubt(is_open: bool, outcome: Any) -> Any:
-    """A server that took nothing does not speak for the one before it, which gave no answer."""
-    is_nothing = isinstance(outcome, FairwayError) and outcome.code in NOT_TAKEN_THERE
-    return NoAnswer(is_open=True) if is_open and is_nothing else outcome
+    """A server that took nothing does not speak for the one before it, which gave no answer. Nor
+    does one that judged a limit, which the jobs may have come up to by being there."""
+    is_for_now = isinstance(outcome, LimitReached | Unavailable)
+    return NoAnswer(is_open=True) if is_open and is_for_now else outcome

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
+from tests.services.platform_room import QUICK, SHORT, add_tenant, new, owner_on, platform_on
 
 from fairway.api.passed_jobs import PassedJobs, RegionJobs, decode_region_calls, encode
-from fairway.api.region_lines import NoAnswer, _with_doubt
+from fairway.api.region_lines import NoAnswer, OnItsWay, RegionLines, _with_doubt
+from fairway.api.regions.held_views import job_in
 from fairway.api.regions.inlet import RegionInlet
-from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.core.ids import JobId, PoolId, TenantId
+from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import FIRST_SHARD, JobId, PoolId, TenantId, ids_from
 from fairway.core.pools import BUILT_IN, PoolTable
+from fairway.core.regions.hand_over import is_to_be_sent_again
+from fairway.core.tenant import Tenant
+from fairway.core.unique import WHILE_LIVE, UniqueWish, digest_of
+from fairway.runtime.settings import replaced
+from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import Accepted, NewJob
 
 FIRST = JobId("0198c5a4-0000-7000-8000-000000000000")
+
+
+async def sure() -> bool:
+    return True
 
 
 def call_with(**pools: int) -> RegionJobs:
@@ -46,3 +58,128 @@ def test_who_took_nothing_does_not_speak_for_a_server_that_hangs() -> None:
     assert _with_doubt(True, not_home) == NoAnswer(is_open=True)
     assert _with_doubt(False, not_home) is not_home
     assert _with_doubt(True, [Accepted(FIRST)]) == [Accepted(FIRST)]
+
+
+def test_who_may_have_been_let_in_by_one_server_is_not_refused_by_the_next() -> None:
+    """The first took the job and died before it said so: sent again it would be another."""
+    limit = LimitReached("Too fast.", code="TENANT_RATE_LIMIT_EXCEEDED", retry_after_seconds=1)
+    busy, wrong = Unavailable(code="OVERLOADED"), InvalidRequest("No such time zone.")
+    for refusal in (limit, busy):
+        assert _with_doubt(True, refusal) == NoAnswer(is_open=True)
+        assert _with_doubt(False, refusal) is refusal
+    assert _with_doubt(True, wrong) is wrong, "the first would say so, too"
+
+
+def inlet_of(platform: Platform) -> RegionInlet:
+    """Of the home of everybody. Jobs are not passed on: who is asked writes them."""
+
+    def submit(tenant: Tenant, jobs: list[NewJob], first: JobId, **more: Any) -> Any:
+        return platform.submissions.submit(tenant, jobs, ids=ids_from(first, len(jobs)), **more)
+
+    regions: Any = SimpleNamespace(
+        watch=SimpleNamespace(make_sure=sure), elsewhere=lambda tenant: None
+    )
+    return RegionInlet(platform, regions, cast(Any, SimpleNamespace(submit=submit)))
+
+
+async def test_what_found_no_owner_beside_others_is_taken_when_it_is_sent_again(
+    database_url: str,
+) -> None:
+    """Held for a home that had just come back. It was told as refused, and lost."""
+    replacing = new(unique=UniqueWish(digest_of("k"), WHILE_LIVE, replaces=True))
+    jobs, pools = [new(), new(), replacing, new()], {SHORT: "short"}
+    async with platform_on(database_url, replaced(QUICK, owns_shards=False)) as standby:
+        tenant = await add_tenant(standby)
+        ids = standby.submissions.ids.make(FIRST_SHARD, len(jobs))
+        call = RegionJobs(tenant.id, len(jobs), True, 0, ids[0], None, jobs, pools)
+        said = await inlet_of(standby)._take(call)
+        assert [one["code"] for one in said if isinstance(one, dict)] == ["NOT_OWNER"]
+        assert is_to_be_sent_again(said)
+    async with owner_on(database_url) as owner:
+        assert await inlet_of(owner)._take(call) is None, "all are there under their ids"
+        async with owner.database.background() as connection:
+            there = await connection.fetch("SELECT id::text AS id FROM jobs ORDER BY id")
+        assert [row["id"] for row in there] == ids
+
+
+async def test_a_number_that_is_another_tenant_here_takes_nothing_of_theirs() -> None:
+    ours: Any = SimpleNamespace(name="ours")
+    platform: Any = SimpleNamespace(
+        database=SimpleNamespace(is_away=False),
+        directory=SimpleNamespace(tenants={TenantId(1): ours}),
+    )
+    regions: Any = SimpleNamespace(
+        watch=SimpleNamespace(make_sure=sure), elsewhere=lambda tenant: None
+    )
+    inlet = RegionInlet(platform, regions, cast(Any, None))
+    assert await inlet._at_home(TenantId(1), "ours") is ours
+    assert await inlet._at_home(TenantId(1), "") is ours, "a build before this told no names"
+    with pytest.raises(Unavailable) as refused:
+        await inlet._at_home(TenantId(1), "theirs")
+    assert refused.value.code == "NOT_HOME"
+
+
+def test_one_job_of_a_call_is_read_by_its_place() -> None:
+    jobs = [NewJob(f"work-{n}", PoolId(1), 5, None, b"{}", marks=None) for n in range(50)]
+    call = RegionJobs(TenantId(1), len(jobs), False, 0, FIRST, None, jobs)
+    assert [job_in(encode(call), place) for place in (0, 7, 49)] == [jobs[n] for n in (0, 7, 49)]
+
+
+async def test_one_tenants_jobs_on_their_way_leave_room_for_others() -> None:
+    """A home that is slow must not make a tenant's flood of batches everybody's refusals."""
+    platform: Any = SimpleNamespace(
+        settings=SimpleNamespace(submit_waiting_max=400, store_wait_seconds=1.0)
+    )
+    regions: Any = SimpleNamespace(peers=SimpleNamespace(is_away=lambda region: False))
+    lines, on_their_way = RegionLines(platform, regions), list[OnItsWay]()
+    silent: Any = SimpleNamespace(add=on_their_way.append)
+    lines._line = lambda home, heavy, has_news: silent  # type: ignore[method-assign]
+
+    def asked(tenant: int, count: int) -> asyncio.Task[Any]:
+        call = RegionJobs(TenantId(tenant), count, False, 0, FIRST, None, ())
+        return asyncio.create_task(lines._ask("eu", call))
+
+    flood = [asked(1, 60) for _ in range(8)]
+    neighbours = [asked(tenant, 60) for tenant in (2, 3, 4)]
+    alone = asked(5, 101)  # however many it sends at once, the first call goes
+    await asyncio.sleep(0)
+    refused = [one for one in flood if one.done()]
+    assert len(refused) == 7
+    for one in refused:
+        assert isinstance(error := one.exception(), Unavailable)
+        assert error.code == "OVERLOADED"
+    assert not any(one.done() for one in (*neighbours, alone))
+    for sent in on_their_way:
+        sent.told.set_result([])
+    await asyncio.gather(flood[0], *neighbours, alone)
+    again = asked(1, 60)
+    await asyncio.sleep(0)
+    assert not again.done()
+    on_their_way[-1].told.set_result([])
+    await again
+
+
+async def test_new_types_of_one_tenant_travel_with_nobody_elses_jobs() -> None:
+    """The home answers a call when the last of its jobs is judged; new names take their turn."""
+    platform: Any = SimpleNamespace(
+        settings=SimpleNamespace(submit_waiting_max=400, store_wait_seconds=1.0)
+    )
+    regions: Any = SimpleNamespace(peers=SimpleNamespace(is_away=lambda region: False))
+    lines, went = RegionLines(platform, regions), list[bool]()
+
+    def line(home: str, heavy: bool, has_news: bool) -> Any:
+        went.append(has_news)
+        return SimpleNamespace(add=lambda sent: sent.told.set_result([]))
+
+    lines._line = line  # type: ignore[method-assign]
+
+    async def pass_on(tenant: int, *types: str) -> RegionJobs:
+        jobs = [NewJob(one, PoolId(1), 5, None, b"{}") for one in types]
+        call = RegionJobs(TenantId(tenant), len(jobs), False, 0, FIRST, None, jobs)
+        await lines._ask("eu", call)
+        return call
+
+    lines._learn_types(await pass_on(1, "calm"))
+    for tenant, *types in ((1, "calm"), (2, "calm"), (1, "calm", "news"), (1, "calm")):
+        await pass_on(tenant, *types)
+    assert went == [True, False, True, True, False]

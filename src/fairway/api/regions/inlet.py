@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
+from fairway.api.jobs.unique import replaces_others
 from fairway.api.passed_jobs import (
     PassedReply,
     RegionJobs,
@@ -27,7 +29,7 @@ from fairway.api.passed_jobs import (
 from fairway.api.passing import Passing
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
-from fairway.core.ids import TenantId
+from fairway.core.ids import JobId, TenantId, ids_from
 from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldKind
 from fairway.core.regions.homes import Home
@@ -45,7 +47,7 @@ from fairway.services.regions.peer_calls import (
     STATE_PATH,
 )
 from fairway.services.regions.regions import Regions
-from fairway.services.submit.submission_group import NewJob
+from fairway.services.submit.submission_group import NewJob, Verdict
 
 log = logger("regions")
 
@@ -121,18 +123,26 @@ class RegionInlet:
     async def _take(self, call: RegionJobs) -> Any:
         try:
             tenant = await self._at_home(call.tenant, call.tenant_name)
-            verdicts = await self._passing.submit(
-                tenant,
-                self._in_own_pools(call),
-                is_admitted=call.is_admitted,
-                whole=call.whole,
-                first=call.first,
-            )
+            verdicts = await self._submit(tenant, call)
         except FairwayError as error:
             return refusal(error)
         except Exception as error:
             return refusal(unforeseen(error))
         return told_of(verdicts)
+
+    async def _submit(self, tenant: Tenant, call: RegionJobs) -> list[Verdict]:
+        """What is refused after the first part was written is refused by itself."""
+        verdicts: list[Verdict] = []
+        for first, jobs in _parts(call.first, self._in_own_pools(call)):
+            try:
+                verdicts += await self._passing.submit(
+                    tenant, jobs, is_admitted=call.is_admitted, whole=call.whole, first=first
+                )
+            except Exception as error:
+                if not verdicts:
+                    raise
+                verdicts += [unforeseen(error)] * len(jobs)
+        return verdicts
 
     async def _take_rows(self, body: bytes) -> bytes:
         call = msgspec.msgpack.decode(body, type=MovedCall)
@@ -165,3 +175,15 @@ class RegionInlet:
         """What of these tenants, at home elsewhere, is still to be handed over by this region."""
         homes = msgspec.msgpack.decode(body, type=dict[TenantId, Home])
         return encode(await self._regions.remaining.of(homes))
+
+
+def _parts(first: JobId, jobs: Sequence[NewJob]) -> Iterator[tuple[JobId, Sequence[NewJob]]]:
+    """A job that replaces others goes alone. It is not written while their owner is away, and is
+    sent again: beside jobs that were written by then it would be taken for one that was refused."""
+    if len(jobs) < 2 or not replaces_others(jobs):
+        yield first, jobs
+        return
+    named = [*zip(ids_from(first, len(jobs)), jobs, strict=True)]
+    for _, part in groupby(named, lambda one: one[0] if replaces_others([one[1]]) else ""):
+        ids, some = zip(*part, strict=True)
+        yield ids[0], some
