@@ -160,7 +160,8 @@ async def test_a_failure_is_tried_again_later(
     await worker.hello()
     location = await submit(tenant, worker.type)
     error = {"type": "ValueError", "message": "no", "stack": "…"}
-    await worker.run(kind="failed", failure="app_error", error=error, delay_ms=50)
+    later_ms = 700  # it is looked at before
+    await worker.run(kind="failed", failure="app_error", error=error, delay_ms=later_ms)
     job = (await tenant.get(location)).json()
     told = {"failure": "app_error", "reason": "retrying", **error}
     assert (job["attempts"], job["deliveries"], job["error"]) == (1, 1, told)
