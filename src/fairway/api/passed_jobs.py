@@ -23,6 +23,7 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from
+from fairway.core.regions.homes import Meant
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -58,7 +59,13 @@ class RegionJobs(PassedJobs, array_like=True):
     """The same for another region, whose pools have numbers of their own."""
 
     pools: dict[PoolId, str] = {}  # number where it came in → name
-    tenant_name: str = ""  # two regions may know one number as two tenants; "": of an older build
+
+
+class RegionCalls(msgspec.Struct, array_like=True):
+    """What is sent to another region at one time, and whom the sender means by their numbers."""
+
+    calls: list[RegionJobs]
+    tenants: dict[TenantId, Meant]
 
 
 class PassedReply(msgspec.Struct, array_like=True):
@@ -70,7 +77,7 @@ class PassedReply(msgspec.Struct, array_like=True):
 
 encode = msgspec.msgpack.Encoder().encode
 decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
-decode_region_calls = msgspec.msgpack.Decoder(list[RegionJobs]).decode
+decode_region_calls = msgspec.msgpack.Decoder(RegionCalls).decode
 decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 
 

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairway.api.passed_jobs import NOT_TAKEN, RegionJobs, decode_reply, encode, outcome_of
+from fairway.api.passed_jobs import (
+    NOT_TAKEN,
+    RegionCalls,
+    RegionJobs,
+    decode_reply,
+    encode,
+    outcome_of,
+)
 from fairway.api.waiting_jobs import WaitingJobs
 from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.ids import JobId, TenantId, ids_from
@@ -90,9 +97,7 @@ class RegionLines:
         named = platform.directory.pools.by_number
         pools = {number: named[number].name for number in {new.pool for new in wanted}}
         count = len(wanted)
-        call = RegionJobs(
-            tenant.id, count, is_admitted, 0, first, whole, wanted, pools, tenant.name
-        )
+        call = RegionJobs(tenant.id, count, is_admitted, 0, first, whole, wanted, pools)
         told = await self._ask(home, call)
         if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
             told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)
@@ -177,7 +182,9 @@ class RegionLines:
             if not group or peers.is_away(home):
                 rest = NoAnswer(is_open=False)
                 return
-            body = encode([one.call for one in group])
+            calls, homes = [one.call for one in group], self._regions.homes
+            meant = {tenant: homes.meant(tenant) for tenant in {call.tenant for call in calls}}
+            body = encode(RegionCalls(calls, meant))
             answer, is_open = await peers.call_in_turn(home, JOBS_PATH, body, self._seconds_max)
             for one, said in zip(group, decode_reply(answer).items, strict=True):
                 if not one.told.done():

@@ -11,21 +11,24 @@ import msgspec
 import pytest
 from tests.services.platform_room import QUICK, SHORT, add_tenant, new, owner_on, platform_on
 
-from fairway.api.passed_jobs import PassedJobs, RegionJobs, decode_region_calls, encode
+from fairway.api.passed_jobs import PassedJobs, RegionCalls, RegionJobs, decode_region_calls, encode
 from fairway.api.region_lines import NoAnswer, OnItsWay, RegionLines, _with_doubt
-from fairway.api.regions.held_views import job_in
-from fairway.api.regions.inlet import RegionInlet
+from fairway.api.regions.inlet import NOBODY, RegionInlet
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import FIRST_SHARD, JobId, PoolId, TenantId, ids_from
 from fairway.core.pools import BUILT_IN, PoolTable
-from fairway.core.regions.hand_over import is_to_be_sent_again
+from fairway.core.regions.hand_over import home_answer
 from fairway.core.tenant import Tenant
 from fairway.core.unique import WHILE_LIVE, UniqueWish, digest_of
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
+from fairway.services.regions.encoded_calls import COUNT_AT, FIRST_AT, JOBS_AT, apart, jobs_at
 from fairway.services.submit.submission_group import Accepted, NewJob
 
 FIRST = JobId("0198c5a4-0000-7000-8000-000000000000")
+
+
+decode_call = msgspec.msgpack.Decoder(RegionJobs).decode
 
 
 async def sure() -> bool:
@@ -42,7 +45,7 @@ def test_pools_are_found_by_name_at_the_home() -> None:
     table = PoolTable([*BUILT_IN, replace(BUILT_IN[0], name="gpu", number=PoolId(9))])
     platform: Any = SimpleNamespace(directory=SimpleNamespace(pools=table))
     inlet = RegionInlet(platform, cast(Any, None), cast(Any, None))
-    (call,) = decode_region_calls(encode([call_with(gpu=4, short=1)]))
+    (call,) = decode_region_calls(encode(RegionCalls([call_with(gpu=4, short=1)], {}))).calls
     assert [new.pool for new in inlet._in_own_pools(call)] == [9, 1]
     with pytest.raises(InvalidRequest, match="no pool 'tape'"):
         inlet._in_own_pools(call_with(tape=4))
@@ -77,7 +80,9 @@ def inlet_of(platform: Platform) -> RegionInlet:
         return platform.submissions.submit(tenant, jobs, ids=ids_from(first, len(jobs)), **more)
 
     regions: Any = SimpleNamespace(
-        watch=SimpleNamespace(make_sure=sure), elsewhere=lambda tenant: None
+        watch=SimpleNamespace(make_sure=sure),
+        elsewhere=lambda tenant: None,
+        homes=SimpleNamespace(known=lambda tenant: None),
     )
     return RegionInlet(platform, regions, cast(Any, SimpleNamespace(submit=submit)))
 
@@ -92,37 +97,31 @@ async def test_what_found_no_owner_beside_others_is_taken_when_it_is_sent_again(
         tenant = await add_tenant(standby)
         ids = standby.submissions.ids.make(FIRST_SHARD, len(jobs))
         call = RegionJobs(tenant.id, len(jobs), True, 0, ids[0], None, jobs, pools)
-        said = await inlet_of(standby)._take(call)
+        said = await inlet_of(standby)._take(call, NOBODY)
         assert [one["code"] for one in said if isinstance(one, dict)] == ["NOT_OWNER"]
-        assert is_to_be_sent_again(said)
+        assert home_answer(ids[0], len(jobs), said).left == {2: None}
     async with owner_on(database_url) as owner:
-        assert await inlet_of(owner)._take(call) is None, "all are there under their ids"
+        inlet = inlet_of(owner)
+        again = await inlet._take(call, NOBODY)  # the answer was lost
+        assert home_answer(ids[0], len(jobs), again).left == {2: None}
+        alone = decode_call(*apart(encode(call), {2: ids[2]}))
+        assert await inlet._take(alone, NOBODY) is None, "all are there under their ids"
         async with owner.database.background() as connection:
             there = await connection.fetch("SELECT id::text AS id FROM jobs ORDER BY id")
         assert [row["id"] for row in there] == ids
 
 
-async def test_a_number_that_is_another_tenant_here_takes_nothing_of_theirs() -> None:
-    ours: Any = SimpleNamespace(name="ours")
-    platform: Any = SimpleNamespace(
-        database=SimpleNamespace(is_away=False),
-        directory=SimpleNamespace(tenants={TenantId(1): ours}),
-    )
-    regions: Any = SimpleNamespace(
-        watch=SimpleNamespace(make_sure=sure), elsewhere=lambda tenant: None
-    )
-    inlet = RegionInlet(platform, regions, cast(Any, None))
-    assert await inlet._at_home(TenantId(1), "ours") is ours
-    assert await inlet._at_home(TenantId(1), "") is ours, "a build before this told no names"
-    with pytest.raises(Unavailable) as refused:
-        await inlet._at_home(TenantId(1), "theirs")
-    assert refused.value.code == "NOT_HOME"
-
-
-def test_one_job_of_a_call_is_read_by_its_place() -> None:
+def test_one_job_of_a_call_is_read_and_goes_on_by_its_place() -> None:
+    names = [field.name for field in msgspec.structs.fields(PassedJobs)]
+    assert [names[place] for place in (COUNT_AT, FIRST_AT, JOBS_AT)] == ["count", "first", "jobs"]
     jobs = [NewJob(f"work-{n}", PoolId(1), 5, None, b"{}", marks=None) for n in range(50)]
-    call = RegionJobs(TenantId(1), len(jobs), False, 0, FIRST, None, jobs)
-    assert [job_in(encode(call), place) for place in (0, 7, 49)] == [jobs[n] for n in (0, 7, 49)]
+    call = RegionJobs(TenantId(1), len(jobs), True, 0, FIRST, None, jobs, {PoolId(1): "a"})
+    encoded, places = encode(call), (0, 7, 49)
+    assert jobs_at(encoded, places) == [jobs[n] for n in places]
+    ids = dict(zip(places, ids_from(FIRST, len(places)), strict=True))
+    for place, one in zip(places, apart(encoded, ids), strict=True):
+        expected = msgspec.structs.replace(call, count=1, first=ids[place], jobs=[jobs[place]])
+        assert decode_call(one) == expected
 
 
 async def test_one_tenants_jobs_on_their_way_leave_room_for_others() -> None:

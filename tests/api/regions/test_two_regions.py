@@ -17,6 +17,12 @@ from tests.api.worker import HandWorker
 from tests.cli.program import fairway
 from tests.postgres import Server, connected, fresh_database
 
+from fairway.api.passed_jobs import RegionCalls, RegionJobs, decode_reply, encode
+from fairway.core.ids import PoolId
+from fairway.core.regions.homes import HomeTerm, Meant
+from fairway.services.regions.peer_calls import JOBS_PATH, REGION_SECRET
+from fairway.services.submit.submission_group import NewJob
+
 SECRET = "a secret of both regions"
 MB = 1 << 20
 Ask = Callable[[], Awaitable[Any]]
@@ -309,18 +315,49 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             assert not (await worker.say(wait_ms=500)).get("leases")
             assert (await far.get("/v1/schedules/hourly")).json()["cron"] == "0 * * * *"
             await goes_back_when_all_is_handed_over(regions, operator, name, stuck)
-
-            forced = {"region": "us", "force": True}  # `us` has yet to hand its schedule over
-            away = await operator.put(f"/v1/tenants/{name}/home", json=forced)
-            assert away.status_code == 200, away.text
-            audit = (await operator.get("/v1/audit", params={"limit": 20})).json()["entries"]
-            acts = {"fail_over_region", "fail_back_region", "set_home"}
-            assert acts <= {line["action"] for line in audit}
-            moved = next(line for line in audit if line["action"] == "set_home")
-            assert moved["after"]["force"] is True
+            await is_moved_by_force(operator, name)
+            await is_taken_by_the_present_word_alone(regions, name)
             seen = (await operator.get("/v1/regions")).json()
             assert (seen["directory"], seen["held_in_doubt"]) == ("us", 0)
             assert (await far.get(f"/v1/jobs/{new}")).json()["state"] == "succeeded"
+
+
+async def is_moved_by_force(operator: httpx2.AsyncClient, name: str) -> None:
+    forced = {"region": "us", "force": True}  # `us` has yet to hand its schedule over
+    away = await operator.put(f"/v1/tenants/{name}/home", json=forced)
+    assert away.status_code == 200, away.text
+    audit = (await operator.get("/v1/audit", params={"limit": 20})).json()["entries"]
+    acts = {"fail_over_region", "fail_back_region", "set_home"}
+    assert acts <= {line["action"] for line in audit}
+    moved = next(line for line in audit if line["action"] == "set_home")
+    assert moved["after"]["force"] is True
+
+
+async def is_taken_by_the_present_word_alone(regions: TwoRegions, name: str) -> None:
+    """The tenant has been here before, and elsewhere since: what was sent to it then, and stood
+    still on its way, may have ended there. And one number may be another tenant's elsewhere."""
+    platform = regions.houses["us"].platform
+    assert platform.regions is not None
+    tenant = platform.directory.id_of(name)
+    home = platform.regions.homes.known(tenant)
+    assert home is not None
+    shard = platform.tenant_shards.of(tenant)
+    job, pools = NewJob("late", PoolId(1), 5, None, b"{}"), {PoolId(1): "short"}
+
+    async def said(meant: Meant) -> Any:
+        (first,) = platform.submissions.ids.make(shard, 1)
+        call = RegionJobs(tenant, 1, True, 0, first, None, [job], pools)
+        async with regions.caller("us") as other:
+            body = encode(RegionCalls([call], {tenant: meant}))
+            secret = {REGION_SECRET.decode(): SECRET}
+            reply = await other.post(JOBS_PATH, content=body, headers=secret)
+        (item,) = decode_reply(reply.content).items
+        return item
+
+    earlier = home._replace(term=HomeTerm(home.term - 2))
+    for meant in (Meant(name, earlier), Meant(name, None), Meant("another", home)):
+        assert (await said(meant))["code"] == "NOT_HOME"
+    assert await said(Meant(name, home)) is None
 
 
 async def tenant_with_a_pool_of_its_own(regions: TwoRegions) -> str:

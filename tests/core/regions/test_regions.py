@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, REGION_BITS, JobId, ShardId, ids_from
 from fairway.core.regions.hand_over import (
+    HomeAnswer,
+    home_answer,
     in_doubt_here,
     is_final_refusal,
-    is_to_be_sent_again,
     said_of,
 )
 from fairway.core.regions.homes import (
@@ -21,6 +24,7 @@ from fairway.core.regions.homes import (
     DirectoryTerm,
     Home,
     HomeTerm,
+    Meant,
     leading,
 )
 from fairway.core.regions.region_map import (
@@ -162,24 +166,59 @@ def test_an_answer_is_a_yes_another_job_or_a_refusal() -> None:
     assert said_of(first, 2, [[first, False], [other, True]]) == ["", other]
     refused = {"code": "NOT_UNIQUE", "detail": "another is there"}
     assert said_of(first, 2, [[first, False], refused]) == ["", refused]
-    assert said_of(first, 2, refused) == refused
     assert is_final_refusal(refused)
     assert not is_final_refusal({"code": "OVERLOADED"})
     assert not is_final_refusal({"code": "TENANT_RATE_LIMIT_EXCEEDED"})
 
 
 def test_what_is_turned_away_for_now_is_sent_again() -> None:
-    made, for_good = ["0198c5a4-0000-7000-8000-000000000000", False], {"code": "NOT_UNIQUE"}
-    away, not_known = {"code": "NOT_OWNER"}, {"code": "UNAVAILABLE"}
-    assert is_to_be_sent_again(away)
-    assert is_to_be_sent_again({"code": "UNKNOWN_POOL"}), "it may be made there yet"
-    assert is_to_be_sent_again([away]), "of the only job of a call, too"
-    assert is_to_be_sent_again([not_known])
-    assert is_to_be_sent_again([made, away])
-    assert not is_to_be_sent_again([made, not_known]), "it was refused the first time"
-    assert not is_to_be_sent_again(None)
-    assert not is_to_be_sent_again(for_good)
-    assert not is_to_be_sent_again([made, for_good])
+    first, second = JobIdFactory(SystemClock()).make(ShardId(0), 2)
+    made, for_good = [first, False], {"code": "NOT_UNIQUE"}
+    away, not_known, no_pool = ({"code": code} for code in ("NOT_OWNER", "UNAVAILABLE", "NO_POOL"))
+    assert home_answer(first, 2, None) == HomeAnswer()
+    for said in (away, no_pool):  # a pool may be made there yet
+        assert home_answer(first, 2, said) == HomeAnswer(waits=said)
+    for said in (away, not_known):
+        assert home_answer(first, 1, [said]) == HomeAnswer(waits=said), "the only job of a call"
+        part = home_answer(first, 2, [made, said])
+        assert part == HomeAnswer(waits=said, left={1: None}), "what was taken is not sent again"
+    assert home_answer(first, 2, for_good) == HomeAnswer(told=for_good)
+    assert home_answer(first, 2, [made, for_good]) == HomeAnswer(told=["", for_good])
+    other = [second, True]
+    assert home_answer(first, 3, [other, for_good, away]) == HomeAnswer(
+        waits=away, left={0: second, 1: for_good, 2: None}
+    )
+    assert home_answer(first, 1, for_good, is_job=True) == HomeAnswer(waits=for_good)
+
+
+@given(st.lists(st.sampled_from(["made", "other", "over", "later"]), min_size=1, max_size=8))
+def test_every_job_of_a_call_is_there_or_remembered_or_sent_again(kinds: list[str]) -> None:
+    ids = JobIdFactory(SystemClock()).make(ShardId(0), len(kinds))
+    says: dict[str, Any] = {"over": {"code": "NOT_UNIQUE"}, "later": {"code": "NOT_OWNER"}}
+    says["other"] = ["0198c5a4-0000-7000-8000-000000000000", True]
+    answer = [says.get(kind, [id_, False]) for kind, id_ in zip(kinds, ids, strict=True)]
+    found = home_answer(ids[0], len(kinds), answer)
+    if found.waits and not found.left:
+        assert {*kinds} == {"later"}
+        return
+    told = found.told or [""] * len(kinds)
+    for place, kind in enumerate(kinds):
+        said = found.left.get(place, told[place])
+        assert (said is None) == (kind == "later")
+        assert bool(said) == (kind in ("other", "over"))
+
+
+def test_what_was_sent_by_an_older_word_than_is_known_is_not_meant() -> None:
+    first = Home("us", HomeTerm(1), DirectoryTerm(1))
+    back = Home("us", HomeTerm(3), DirectoryTerm(1))  # it was in another region between the two
+    under_another = Home("us", HomeTerm(1), DirectoryTerm(2))
+    for newer in (back, under_another):
+        assert Meant("acme", first).is_outdated(newer)
+        assert not Meant("acme", newer).is_outdated(first), "we shall hear of that"
+        assert not Meant("acme", newer).is_outdated(newer)
+    assert Meant("acme", None).is_outdated(first)
+    assert not Meant("acme", None).is_outdated(None)
+    assert not Meant("acme", first).is_outdated(None)
 
 
 def test_a_store_that_no_server_of_the_region_may_serve() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fairway.core.errors import Unavailable
-from fairway.core.ids import FIRST_SHARD, LOWEST_JOB_ID, JobId, TenantId, make_job_ids
+from fairway.core.errors import NotFound, Unavailable
+from fairway.core.ids import FIRST_SHARD, LOWEST_JOB_ID, JobId, PoolId, TenantId, make_job_ids
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldCall
+from fairway.core.regions.homes import Meant
 from fairway.core.regions.region_map import region_map
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
@@ -25,6 +26,7 @@ from fairway.services.regions.held import BYTES_MAX_A_JOB, TENANT_PART, HeldJobs
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.peer_calls import JOBS_PATH, KNOWN_PATH, RegionAway, RegionPeers
 from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.services.submit.submission_group import NewJob
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
 
@@ -46,8 +48,8 @@ class Homes:
     def home_of(self, tenant: TenantId) -> str:
         return self.of[tenant]
 
-    def name_of(self, tenant: TenantId) -> str:
-        return f"t{tenant}"
+    def meant(self, tenant: TenantId) -> Meant:
+        return Meant(f"t{tenant}", None)
 
 
 class Peers:
@@ -64,15 +66,29 @@ class Peers:
     async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
         self.heard.append((region, path))
         said = msgspec.msgpack.decode(body)
+        if path == JOBS_PATH:
+            said, meant = said
+            assert all(meant[call[0]][0] == f"t{call[0]}" for call in said)
         if self._answer is not None:
             return self._answer(region, path, said)
         return msgspec.msgpack.encode([[None] * len(said), {}])
 
 
-async def hold(database: Database, tenant: TenantId, jobs: int = 1, **more: Any) -> list[JobId]:
+def encoded(tenant: TenantId, ids: Sequence[JobId], keys: Sequence[str | None]) -> bytes:
+    """A call of these jobs, as the API writes it."""
+    new = [NewJob("work", PoolId(1), 5, None, b"{}", idempotency_key=key) for key in keys]
+    return msgspec.msgpack.encode([tenant, len(ids), True, 0, ids[0], None, new])
+
+
+async def hold(
+    database: Database,
+    tenant: TenantId,
+    jobs: int = 1,
+    offered_to: str | None = None,
+    keys: Sequence[str | None] | None = None,
+) -> list[JobId]:
     ids = IDS.make(FIRST_SHARD, jobs)
-    body = msgspec.msgpack.encode([tenant])
-    offered_to = more.get("offered_to")
+    body = encoded(tenant, ids, keys or [None] * jobs)
     call = HeldCall(FIRST_SHARD, tenant, ids[0], ids[-1], jobs, body, offered_to)
     async with database.background() as connection:
         await store.hold(connection, call)
@@ -205,9 +221,10 @@ async def test_what_the_next_owner_sent_elsewhere_is_not_sent_again(
     assert await held(database, ONE) == {job: None}
 
 
-async def test_a_call_is_there_if_any_of_its_jobs_is(database: Database) -> None:
-    """Its first became an earlier job with the same key: the others were made all the same."""
-    ids = await hold(database, ONE, jobs=3, offered_to="eu")
+async def test_beside_jobs_that_are_there_one_with_a_key_is_an_earlier_one(
+    database: Database,
+) -> None:
+    ids = await hold(database, ONE, 3, "eu", keys=["k", None, None])
 
     def answer(region: str, path: str, said: Any) -> bytes:
         return msgspec.msgpack.encode([one for one in said[1] if one in ids[1:]])
@@ -216,6 +233,59 @@ async def test_a_call_is_there_if_any_of_its_jobs_is(database: Database) -> None
     await handing(database, Homes(t1="us"), peers).run_once(0)
     assert not await held(database, ONE)
     assert [region for region, _ in peers.heard] == ["eu"]
+
+
+async def test_what_a_lost_home_did_not_take_of_a_call_goes_to_the_next_one(
+    database: Database,
+) -> None:
+    """A job that replaces others, in a batch: its shard had no owner. It was lost with the call."""
+    ids = await hold(database, ONE, 3, "eu")
+    sent: list[Any] = []
+
+    def answer(region: str, path: str, said: Any) -> bytes:
+        if path == KNOWN_PATH:
+            return msgspec.msgpack.encode([one for one in said[1] if one != ids[1]])
+        sent.extend(said)
+        return msgspec.msgpack.encode([[None] * len(said), {}])
+
+    handed = handing(database, Homes(t1="us"), Peers(answer))
+    await handed.run_once(0)
+    assert await held(database, ONE) == {ids[1]: "eu"}, "it is asked for by itself"
+    await handed.run_once(0)
+    assert await held(database, ONE) == {ids[1]: None}
+    await handed.run_once(0)
+    assert not await held(database, ONE)
+    assert sent == [msgspec.msgpack.decode(encoded(ONE, ids[1:2], [None]))]
+
+
+async def test_of_a_call_that_is_taken_in_part_each_other_job_is_by_itself(
+    database: Database,
+) -> None:
+    """Sent again as a whole, it would bring what was taken once more, after that was forgotten."""
+    ids = await hold(database, ONE, 4)
+    other, for_good = JobId("0198c5a4-0000-7000-8000-000000000000"), {"code": "NOT_UNIQUE"}
+    says: list[Any] = [[[ids[0], False], {"code": "NOT_OWNER"}, [other, True], for_good], None]
+    sent: list[Any] = []
+
+    def answer(region: str, path: str, said: Any) -> bytes:
+        sent.append(said)
+        return msgspec.msgpack.encode([[says.pop(0)], {}])
+
+    homes = Homes(t1="us")
+    handed, metrics = handing(database, homes, Peers(answer)), RegionMetrics(CollectorRegistry())
+    known = HeldJobs(database, metrics, cast(HomeTable, homes), 9, 1, tenant_shards=TenantShards(1))
+    await handed.run_once(0)
+    assert await known.find(ONE, ids[0]) is None, "it is there"
+    waiting, became = [await known.find(ONE, job) for job in ids[1:3]]
+    assert waiting is not None
+    assert (waiting.found.id, waiting.nth, waiting.became) == (ids[1], 0, None)
+    assert became is not None
+    assert became.became == other
+    with pytest.raises(NotFound, match="refused there"):
+        await known.find(ONE, ids[3])
+    await handed.run_once(0)
+    assert sent[1] == [msgspec.msgpack.decode(encoded(ONE, ids[1:2], [None]))]
+    assert await known.find(ONE, ids[1]) is None
 
 
 async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
@@ -234,7 +304,7 @@ async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
                 of_shard = connection, FIRST_SHARD, tenant, ids
                 found = await store.known_jobs(*of_shard, but_offered_to=but)
                 return msgspec.msgpack.encode(sorted(found))
-            sent.append(msgspec.msgpack.decode(body))
+            sent.append(msgspec.msgpack.decode(body)[0])
             return msgspec.msgpack.encode([[None], {}])
 
     peers = Itself()
@@ -243,7 +313,8 @@ async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
     assert await held(database, ONE) == {job: None}
     await handed.run_once(0)
     assert peers.heard == [("us", KNOWN_PATH), ("eu", JOBS_PATH)]
-    assert (sent, await held(database, ONE)) == ([[[ONE]]], {})
+    assert sent == [[msgspec.msgpack.decode(encoded(ONE, [job], [None]))]]
+    assert not await held(database, ONE)
 
 
 async def test_what_cannot_be_handed_over_keeps_nothing_behind_it(

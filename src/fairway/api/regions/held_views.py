@@ -9,15 +9,11 @@ from fairway.core.ids import id_at, unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
 from fairway.core.unix_time import from_unix_ms
+from fairway.services.regions.encoded_calls import jobs_at
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.services.submit.submission_group import NewJob
 from fairway.wire.messages import JobView
-
-_JOBS_AT = 6  # of the parts of a `PassedJobs`
-_decode_parts = msgspec.msgpack.Decoder(list[Raw]).decode
-_decode_job = msgspec.msgpack.Decoder(NewJob).decode
 
 
 def held_view(held: HeldSight, directory: Directory) -> JobView:
@@ -34,7 +30,7 @@ def held_view(held: HeldSight, directory: Directory) -> JobView:
             deliveries=moved.row["deliveries"],
             created_at=from_unix_ms(unix_ms_of(found.id)),
         )
-    new = job_in(held.body, held.nth)
+    (new,) = jobs_at(held.body, [held.nth])
     job = id_at(found.id, held.nth)
     return JobView(
         id=job,
@@ -47,9 +43,3 @@ def held_view(held: HeldSight, directory: Directory) -> JobView:
         created_at=from_unix_ms(unix_ms_of(job)),
         payload=Raw(new.payload),
     )
-
-
-def job_in(call: bytes, place: int) -> NewJob:
-    """One of the jobs of an encoded call; nothing of the thousands beside it is decoded."""
-    jobs = _decode_parts(_decode_parts(call)[_JOBS_AT])
-    return _decode_job(jobs[place])

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
-from fairway.api.jobs.unique import replaces_others
 from fairway.api.passed_jobs import (
     PassedReply,
     RegionJobs,
@@ -29,10 +27,10 @@ from fairway.api.passed_jobs import (
 from fairway.api.passing import Passing
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavailable
-from fairway.core.ids import JobId, TenantId, ids_from
+from fairway.core.ids import TenantId
 from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldKind
-from fairway.core.regions.homes import Home
+from fairway.core.regions.homes import Home, Meant
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -47,12 +45,13 @@ from fairway.services.regions.peer_calls import (
     STATE_PATH,
 )
 from fairway.services.regions.regions import Regions
-from fairway.services.submit.submission_group import NewJob, Verdict
+from fairway.services.submit.submission_group import NewJob
 
 log = logger("regions")
 
 BODY_BYTES_MAX = 64 << 20
 IDS_MAX = 10_000
+NOBODY = Meant("", None)
 
 
 class RegionInlet:
@@ -91,10 +90,11 @@ class RegionInlet:
         assert path == KNOWN_PATH
         return await self._tell_known(body)
 
-    async def _at_home(self, of: TenantId, name: str) -> Tenant:
+    async def _at_home(self, of: TenantId, meant: Meant) -> Tenant:
         """The tenant, if it is at home here; by what was heard within the last seconds.
 
-        A number that has another name here is another's: nothing crosses to it.
+        A number that has another name here is another's: nothing crosses to it. What was sent by
+        an older word may be of before its home moved away and back: it may have ended elsewhere.
 
         A home whose store is away says at once that it has nothing: then the jobs are held.
         """
@@ -104,14 +104,17 @@ class RegionInlet:
         tenant = self._platform.directory.tenants.get(of)
         if not is_sure or tenant is None or self._regions.elsewhere(of) is not None:
             raise Unavailable(code="NOT_HOME")
-        if name and name != tenant.name:
-            log.error("a tenant's number is another's here", number=of, theirs=name)
+        if meant.name not in ("", tenant.name):
+            log.error("a tenant's number is another's here", number=of, theirs=meant.name)
+            raise Unavailable(code="NOT_HOME")
+        if meant.is_outdated(self._regions.homes.known(of)):
             raise Unavailable(code="NOT_HOME")
         return tenant
 
     async def _take_jobs(self, body: bytes) -> bytes:
-        calls = decode_region_calls(body)
-        return encode(PassedReply(await asyncio.gather(*map(self._take, calls)), {}))
+        sent = decode_region_calls(body)
+        takes = [self._take(call, sent.tenants.get(call.tenant, NOBODY)) for call in sent.calls]
+        return encode(PassedReply(await asyncio.gather(*takes), {}))
 
     def _in_own_pools(self, call: RegionJobs) -> Sequence[NewJob]:
         named = self._platform.directory.pools.named
@@ -120,36 +123,28 @@ class RegionInlet:
             return call.jobs
         return [new._replace(pool=own.get(new.pool, new.pool)) for new in call.jobs]
 
-    async def _take(self, call: RegionJobs) -> Any:
+    async def _take(self, call: RegionJobs, meant: Meant) -> Any:
         try:
-            tenant = await self._at_home(call.tenant, call.tenant_name)
-            verdicts = await self._submit(tenant, call)
+            tenant = await self._at_home(call.tenant, meant)
+            verdicts = await self._passing.submit(
+                tenant,
+                self._in_own_pools(call),
+                is_admitted=call.is_admitted,
+                whole=call.whole,
+                first=call.first,
+            )
         except FairwayError as error:
             return refusal(error)
         except Exception as error:
             return refusal(unforeseen(error))
         return told_of(verdicts)
 
-    async def _submit(self, tenant: Tenant, call: RegionJobs) -> list[Verdict]:
-        """What is refused after the first part was written is refused by itself."""
-        verdicts: list[Verdict] = []
-        for first, jobs in _parts(call.first, self._in_own_pools(call)):
-            try:
-                verdicts += await self._passing.submit(
-                    tenant, jobs, is_admitted=call.is_admitted, whole=call.whole, first=first
-                )
-            except Exception as error:
-                if not verdicts:
-                    raise
-                verdicts += [unforeseen(error)] * len(jobs)
-        return verdicts
-
     async def _take_rows(self, body: bytes) -> bytes:
         call = msgspec.msgpack.decode(body, type=MovedCall)
         rows = [msgspec.json.decode(text, type=MovedRow) for text in call.rows]
         lot = MovedLot(call.tenant, HeldKind(call.kind), rows)
         try:
-            await self._at_home(lot.tenant, call.tenant_name)
+            await self._at_home(lot.tenant, call.meant)
             if lot.shard >= self._platform.tenant_shards.count:
                 raise Unavailable(code="NOT_HOME")  # it has not heard yet that they became more
             said = await self._regions.moved_rows.take(lot)
@@ -175,15 +170,3 @@ class RegionInlet:
         """What of these tenants, at home elsewhere, is still to be handed over by this region."""
         homes = msgspec.msgpack.decode(body, type=dict[TenantId, Home])
         return encode(await self._regions.remaining.of(homes))
-
-
-def _parts(first: JobId, jobs: Sequence[NewJob]) -> Iterator[tuple[JobId, Sequence[NewJob]]]:
-    """A job that replaces others goes alone. It is not written while their owner is away, and is
-    sent again: beside jobs that were written by then it would be taken for one that was refused."""
-    if len(jobs) < 2 or not replaces_others(jobs):
-        yield first, jobs
-        return
-    named = [*zip(ids_from(first, len(jobs)), jobs, strict=True)]
-    for _, part in groupby(named, lambda one: one[0] if replaces_others([one[1]]) else ""):
-        ids, some = zip(*part, strict=True)
-        yield ids[0], some

@@ -6,11 +6,10 @@ Held jobs were acknowledged: nothing but a refusal that would be the same tomorr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId, ids_from
 
-NOT_KNOWN = "UNAVAILABLE"
 #: Refusals that another try would meet again. (A missing pool is made by an operator.)
 FINAL = frozenset(
     {
@@ -28,17 +27,37 @@ def is_final_refusal(said: Mapping[str, Any]) -> bool:
     return said.get("code") in FINAL
 
 
-def is_to_be_sent_again(answer: Any) -> bool:
-    """Whether a call, or one of its jobs, was turned away for now only.
+class HomeAnswer(NamedTuple):
+    """What becomes of what was sent. Without any of these it is there, under its own ids."""
 
-    Beside jobs that were made, one of which nothing is known was refused as a double before: to ask
-    again would never end.
+    waits: Mapping[str, Any] | None = None  # it is to be sent again: why it was turned away
+    told: Any = None  # what is to be remembered of it, if that is all that is left
+    left: Mapping[int, Any] = {}  # of a call that was taken in part: see `home_answer`
+
+
+def home_answer(first: JobId, jobs: int, answer: Any, *, is_job: bool = False) -> HomeAnswer:
+    """By a home's answer for one held row, of so many jobs.
+
+    Where a part of a call was taken, what is `left` of it is each job that is not simply there:
+    what is to be remembered of it, or None, if it was turned away for now. Nobody knows anything of
+    some (`UNAVAILABLE`), beside jobs that were there from an earlier try: they were refused then,
+    or never written, and by themselves they are judged anew.
+
+    `is_job`: it is one already, of a tenant that moved. No refusal ends its wait.
     """
-    if answer is None or isinstance(answer, Mapping):
-        return answer is not None and not is_final_refusal(answer)
-    refused = [said for said in answer if isinstance(said, Mapping)]
-    for_now = {said.get("code") for said in refused if not is_final_refusal(said)}
-    return bool(for_now if len(refused) == len(answer) else for_now - {NOT_KNOWN})
+    if isinstance(answer, Mapping):
+        is_over = is_final_refusal(answer) and not is_job
+        return HomeAnswer(told=answer) if is_over else HomeAnswer(waits=answer)
+    said = {place: one for place, one in enumerate(answer or ()) if isinstance(one, Mapping)}
+    again = [place for place, one in said.items() if not is_final_refusal(one)]
+    told = said_of(first, jobs, answer)
+    if not again:
+        return HomeAnswer(told=told)
+    why = said[again[0]]
+    if len(again) == jobs:
+        return HomeAnswer(waits=why)
+    remembered = {place: one for place, one in enumerate(told) if one}
+    return HomeAnswer(waits=why, left=remembered | dict.fromkeys(again))
 
 
 def said_of(first: JobId, jobs: int, answer: Any) -> Any:
@@ -47,7 +66,7 @@ def said_of(first: JobId, jobs: int, answer: Any) -> Any:
     A text is the id of the job that one turned out to be, an empty one means its own; a mapping is
     a refusal.
     """
-    if answer is None or isinstance(answer, Mapping):
+    if answer is None:
         return answer
     ids = ids_from(first, jobs)
     told: list[Any] = []

@@ -31,6 +31,18 @@ class Home(NamedTuple):
         return (self.directory_term, self.term) > (other.directory_term, other.term)
 
 
+class Meant(NamedTuple):
+    """The tenant that one region means when it sends another something: two regions may know one
+    number as two tenants, and what was under way while a home moved on may come when it is back."""
+
+    name: str  # "": it is not known there
+    home: Home | None  # None: it never moved
+
+    def is_outdated(self, known: Home | None) -> bool:
+        """Whether it was sent by an older word than whoever takes it knows."""
+        return known is not None and (self.home is None or known.is_newer_than(self.home))
+
+
 class DirectoryClaim(NamedTuple):
     """That a region is the directory, as one of them believes."""
 

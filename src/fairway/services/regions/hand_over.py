@@ -8,19 +8,17 @@ home may be this region: then it is handed to itself, the same way.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
-from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId, ids_from
-from fairway.core.regions.hand_over import is_to_be_sent_again, said_of
+from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, ids_from
 from fairway.core.regions.held import HeldKind
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.moved_rows import MovedCall, MovedRow
+from fairway.services.regions.moved_rows import MovedCall
 from fairway.services.regions.peer_calls import (
     BROKEN,
     JOBS_PATH,
@@ -29,6 +27,7 @@ from fairway.services.regions.peer_calls import (
     RegionPeers,
 )
 from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.services.regions.settling import SentTo, Settling
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
@@ -55,6 +54,7 @@ class HandOver:
         metrics: RegionMetrics,
     ) -> None:
         self._database = database
+        self._settling = Settling(database)
         self._dispatcher = dispatcher
         self._homes = homes
         self._peers = peers
@@ -129,62 +129,38 @@ class HandOver:
             self._note_silence(home)
             log.warning("home takes nothing", region=home, error=repr(error))
             return False
-        return await self._settle(shard, tenant, home, rows, answers)
+        return await self._settle(SentTo(shard, tenant, home), rows, answers)
 
     async def _send(self, home: str, tenant: TenantId, rows: Sequence[HeldRow]) -> list[Any]:
         if rows[0].kind == HeldKind.SUBMISSION:
-            body = _encode([msgspec.Raw(row.body) for row in rows])
+            calls = [msgspec.Raw(row.body) for row in rows]
+            body = _encode([calls, {tenant: self._homes.meant(tenant)}])
             answer = await self._peers.call(home, JOBS_PATH, body, CALL_SECONDS_MAX)
             items: list[Any] = msgspec.msgpack.decode(answer)[0]
         else:
-            name = self._homes.name_of(tenant)
-            moved = MovedCall(tenant, rows[0].kind, [row.body for row in rows], name)
-            body = _encode(moved)
+            meant = self._homes.meant(tenant)
+            body = _encode(MovedCall(tenant, rows[0].kind, [row.body for row in rows], meant))
             answer = await self._peers.call(home, ROWS_PATH, body, CALL_SECONDS_MAX)
             items = msgspec.msgpack.decode(answer)
         if len(items) != len(rows):
             raise msgspec.DecodeError("an answer for each row")
         return items
 
-    async def _settle(
-        self,
-        shard: ShardId,
-        tenant: TenantId,
-        home: str,
-        rows: Sequence[HeldRow],
-        answers: Sequence[Any],
-    ) -> bool:
-        taken, others, refused = list[HeldRow](), list[tuple[HeldRow, Any]](), dict[str, Any]()
-        for row, answer in zip(rows, answers, strict=True):
-            is_moved = row.kind != HeldKind.SUBMISSION  # it is a job already: nothing ends its wait
-            if is_to_be_sent_again(answer) or (is_moved and isinstance(answer, dict)):
-                said = answer if isinstance(answer, dict) else _first_refusal(answer)
-                refused[row.id] = said
-                continue  # it is held on, and sent again
-            told = said_of(row.id, row.jobs, answer)
-            if told is None:
-                taken.append(row)
-            else:
-                others.append((row, told))
-        async with self._database.background() as connection, connection.transaction():
-            if taken:
-                ids = [row.id for row in taken]
-                await store.handed_over(connection, shard, tenant, ids, home)
-            for row, told in others:
-                if row.kind == HeldKind.JOB and (key := _key_of(row)) is not None:
-                    both = row.id, told[0]
-                    await store.pass_key_on(connection, shard, tenant, key, both)
-                await store.tell(connection, shard, tenant, row.id, json.dumps(told), home)
-        if refused:
-            self._refused_up_to[tenant] = rows[-1].id
-        self._note_refusals(home, tenant, refused)
-        if taken or others:
-            count = sum(max(row.jobs, 1) for row in taken)
-            self._metrics.handed_over.labels(home).inc(count)
-            log.info("handed over", region=home, tenant=tenant, jobs=count, otherwise=len(others))
-        return bool(taken or others)
+    async def _settle(self, to: SentTo, rows: Sequence[HeldRow], answers: Sequence[Any]) -> bool:
+        settled = await self._settling.by_answers(to, rows, answers)
+        if settled.waiting:
+            self._refused_up_to[to.tenant] = rows[-1].id
+        self._note_refusals(to.region, to.tenant, settled.waiting)
+        if not settled.taken and not settled.others:
+            return False
+        self._metrics.handed_over.labels(to.region).inc(settled.taken)
+        what = {"jobs": settled.taken, "otherwise": settled.others}
+        log.info("handed over", region=to.region, tenant=to.tenant, **what)
+        return True
 
-    def _note_refusals(self, home: str, tenant: TenantId, refused: dict[str, Any]) -> None:
+    def _note_refusals(
+        self, home: str, tenant: TenantId, refused: Mapping[JobId, Mapping[str, Any]]
+    ) -> None:
         """Said once, as long as it is the same: it is tried again twice a second."""
         codes = {str(said.get("code")): job for job, said in refused.items()}
         if codes and codes.keys() != self._refusals.get(tenant):
@@ -207,12 +183,7 @@ class HandOver:
         except (*BROKEN, msgspec.DecodeError):
             self._note_silence(region)
             return False
-        there = [one for one, ids in asked.items() if not known.isdisjoint(ids)]
-        async with self._database.background() as connection, connection.transaction():
-            if there:
-                await store.handed_over(connection, shard, tenant, there, region)
-            if rest := [one for one in asked if one not in there]:
-                await store.withdraw(connection, shard, tenant, rest, region)
+        await self._settling.by_ids(SentTo(shard, tenant, region), asked, known)
         return True
 
     def _note_silence(self, region: str) -> None:
@@ -220,10 +191,10 @@ class HandOver:
             self._silent.add(region)
 
 
-def _ids_of_each(rows: Sequence[HeldRow]) -> dict[str, Sequence[str]]:
+def _ids_of_each(rows: Sequence[HeldRow]) -> dict[JobId, Sequence[str]]:
     """All that a region could know of each row: the first of a call may have become another job,
     or been refused, while the rest of it is there. As many rows as one question holds."""
-    found: dict[str, Sequence[str]] = {}
+    found: dict[JobId, Sequence[str]] = {}
     count = 0
     for row in rows:
         count += max(row.jobs, 1)
@@ -243,11 +214,3 @@ def _one_kind(rows: Sequence[HeldRow]) -> list[HeldRow]:
             break
         found.append(row)
     return found
-
-
-def _key_of(row: HeldRow) -> str | None:
-    return msgspec.json.decode(row.body, type=MovedRow).key
-
-
-def _first_refusal(answer: Sequence[Any]) -> Any:
-    return next(said for said in answer if isinstance(said, dict))

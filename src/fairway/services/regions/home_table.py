@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from fairway.core.backlog.holds import ELSEWHERE, Hold
 from fairway.core.ids import TenantId
-from fairway.core.regions.homes import Home, HomeTerm
+from fairway.core.regions.homes import Home, HomeTerm, Meant
 from fairway.core.regions.region_map import RegionMap
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.restraints.holds import HoldRegistry
@@ -56,10 +56,9 @@ class HomeTable:
         home = self._homes.get(tenant)
         return HomeTerm(0) if home is None else home.term
 
-    def name_of(self, tenant: TenantId) -> str:
-        """As it is known here; "": it is not."""
+    def meant(self, tenant: TenantId) -> Meant:
         there = self._directory.tenants.get(tenant)
-        return "" if there is None else there.name
+        return Meant("" if there is None else there.name, self.known(tenant))
 
     def known(self, tenant: TenantId) -> Home | None:
         """None: it never moved."""

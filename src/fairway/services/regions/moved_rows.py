@@ -18,6 +18,7 @@ from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
+from fairway.core.regions.homes import Meant
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.hints import Hints
@@ -42,7 +43,7 @@ class MovedCall(msgspec.Struct, array_like=True):
     tenant: TenantId
     kind: int
     rows: list[bytes]
-    tenant_name: str = ""  # two regions may know one number as two tenants; "": of an older build
+    meant: Meant
 
 
 class MovedLot(NamedTuple):

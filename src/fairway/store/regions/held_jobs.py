@@ -130,10 +130,10 @@ async def withdraw(
 
 async def handed_over(
     connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
-) -> None:
-    """That region has them: they are held no longer."""
+) -> int:
+    """That region has them: they are held no longer. How many of them were its own until now."""
     asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    await execute(connection, _SQL["handed_over"], **asked, region=region)
+    return await execute(connection, _SQL["handed_over"], **asked, region=region)
 
 
 async def tell(
