@@ -11,8 +11,8 @@ Each kind has a platform of its own; all are there during the whole run and take
 meet the same moments of the machine. Jobs come at the same rate everywhere, for who has more to do
 gathers more in a statement; what the load costs itself is not counted. `/metrics` of several
 processes asks each of them, so it is looked at once a second only. Where `jobs_per_s` is far below
-what was asked for, the machine was too busy: compare within one run, at a lower rate. Producers'
-connections have carried a few requests before the time is taken: they are kept, not made anew.
+what was asked for, the machine was too busy: compare within one run, at a lower rate. All
+connections have carried a few requests before the time is taken: producers and gateways keep them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LOADS = ("batch", "single", "batch_own", "single_own")
 PARTS = ("server", "worker", "postgres")
 CONNECTIONS = 64  # more than are ever needed: they come as they are due
 OWN_CONNECTIONS = 32  # one for each of so many tenants
-OWN_REQUESTS_BEFORE = PASSED_ON_MIN + 2
+REQUESTS_BEFORE = PASSED_ON_MIN + 2  # on each connection, before the time is taken
 LOOK_SECONDS = 1.0
 WARM_SECONDS = 2.0
 
@@ -82,7 +82,6 @@ class Load(NamedTuple):
     sources: Callable[[BenchPlatform], list[Requests]]  # one for each connection
     jobs: int  # of one request
     per_second: float  # jobs; the same for every kind
-    requests_before: int = 0  # on each connection, before the time is taken
 
 
 def for_all(requests: Callable[[BenchPlatform], Requests]) -> Callable[..., list[Requests]]:
@@ -106,8 +105,8 @@ def loads_of(options: ProcessOptions) -> tuple[Load, ...]:
     return (
         Load("batch", for_all(batch_requests), BATCH, batches),
         Load("single", for_all(single_requests), 1, singles),
-        Load("batch_own", own_batches, BATCH, batches, OWN_REQUESTS_BEFORE),
-        Load("single_own", own_singles, 1, singles, OWN_REQUESTS_BEFORE),
+        Load("batch_own", own_batches, BATCH, batches),
+        Load("single_own", own_singles, 1, singles),
     )
 
 
@@ -172,14 +171,14 @@ async def _cost(one: Measured, load: Load, seconds: float) -> Cost:
     opened = await asyncio.gather(*(client.connect() for _ in requests))
     try:
         sources = list(zip(opened, requests, strict=True))
-        await _begin(one, load, sources)
+        await _begin(one, sources)
         return await _timed(one, load, seconds, sources)
     finally:
         for connection in opened:
             connection.close()
 
 
-async def _begin(one: Measured, load: Load, sources: Sequence[Source]) -> None:
+async def _begin(one: Measured, sources: Sequence[Source]) -> None:
     """What was sent before the time is taken is done when it is."""
     watch = Watch(one.platform)
     await watch.look()
@@ -188,7 +187,7 @@ async def _begin(one: Measured, load: Load, sources: Sequence[Source]) -> None:
     tally = Tally()
 
     async def send(connection: LoadConnection, requests: Requests) -> None:
-        for request, jobs in islice(requests, load.requests_before):
+        for request, jobs in islice(requests, REQUESTS_BEFORE):
             status, *_ = await connection.send(request)
             tally.add(status, jobs, 0.0)
 
