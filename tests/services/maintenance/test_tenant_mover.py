@@ -118,7 +118,8 @@ async def test_owners_die_in_every_step_of_a_move(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenant_move, "SETTLE_SECONDS", 0.3)
-    monkeypatch.setattr(tenant_mover, "ROWS_AT_ONCE", ROWS_AT_ONCE)
+    for name in ("ROWS_AT_ONCE", "LAST_ROWS_MAX"):
+        monkeypatch.setattr(tenant_mover, name, ROWS_AT_ONCE)
     monkeypatch.setattr(tenant_mover, "STEP_SECONDS", 0.02)
     deaths = Deaths(monkeypatch)
     servers = [await start(database_url), await start(database_url)]

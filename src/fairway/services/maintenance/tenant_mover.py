@@ -37,13 +37,14 @@ from fairway.store.registry.tenant_moves import ALL_PARTS, IN_PARTS, Way, parts_
 
 log = logger("tenant_mover")
 
-ROWS_AT_ONCE = 2_000  # a tenth of a second of the store's time
+ROWS_AT_ONCE = 100  # some milliseconds of the store's time
+LAST_ROWS_MAX = 2_000  # of a table, that go along in the transaction that ends a move
 REST_SECONDS = 2.0
 STEP_SECONDS = 0.5
 STEP_US = 500_000
 STRAYS_US = 5_000_000  # between two looks for what came too late
-RESTS = 3  # of as long as a part took, for others
-PARTS_A_ROUND = 20
+RESTS = 4  # of as long as a part took, for others
+PARTS_A_ROUND = 100
 SETTLE_US_MAX = 10_000_000  # for uses of connections that had begun; then it is tried again
 SETTLE_LOOK_SECONDS = 0.02
 
@@ -199,9 +200,9 @@ class TenantMover:
         note = "" if act is MoveAct.SWITCH else why_called_off(look, self._running(tenant.id))
         async with self._database.background() as connection, connection.transaction():
             if act is MoveAct.SWITCH:
-                is_done = await store.switch(connection, look, term, ROWS_AT_ONCE)
+                is_done = await store.switch(connection, look, term, LAST_ROWS_MAX)
             elif act is MoveAct.FINISH_RETURN:
-                is_done = await store.finish_return(connection, look, term, note, ROWS_AT_ONCE)
+                is_done = await store.finish_return(connection, look, term, note, LAST_ROWS_MAX)
             else:
                 is_done = await store.call_off(connection, look, term, note)
             if is_done:
