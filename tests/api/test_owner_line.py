@@ -13,7 +13,7 @@ from tests.services.platform_room import until
 from fairway.api.http.frames import FRAME_BYTES_MAX, HEAD, Frame, FrameReader, frame_text
 from fairway.api.http.line_protocol import SWITCHING
 from fairway.api.owner_line import LINE_PATH, Lines, OwnerConnection, open_line
-from fairway.api.passed_jobs import PassedJobs, decode_reply, encode
+from fairway.api.passed_jobs import OwnerJobs, decode_reply, encode
 from fairway.api.peers import cluster_lines
 from fairway.core.ids import JobId
 from fairway.runtime.plain_http import Reply
@@ -150,7 +150,7 @@ async def test_a_server_answers_each_call_of_a_line_and_closes_one_that_is_not_s
     lines = cluster_lines(house.platform.cluster.secret)
     line = await open_line(house.url, lines, 5)
     tenants = house.platform.directory.tenants
-    calls = [PassedJobs(one, 1, False, 0, JobId(""), None, ()) for one in list(tenants)[:3]]
+    calls = [OwnerJobs(one, 1, False, 0, JobId(""), None, ()) for one in list(tenants)[:3]]
     good, bad, last = await asyncio.gather(
         asked(line, encode(calls)), asked(line, b"what?"), asked(line, encode(calls[:1]))
     )

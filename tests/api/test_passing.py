@@ -14,7 +14,7 @@ from tests.api.worker import HandWorker
 
 from fairway.api.passed_jobs import (
     SUBMIT_PATH,
-    PassedJobs,
+    OwnerJobs,
     decode_reply,
     encode,
     outcome_of,
@@ -222,7 +222,7 @@ async def test_metadata_weighs_what_payloads_do(
         monkeypatch.setattr(line, "_commit", commit)
         monkeypatch.setattr(platform.submissions, "_group", noted)
         for one in (job, marked):
-            line.ask(PassedJobs(tenant.id, 10, False, 0, JobId(""), None, [one] * 10), None)
+            line.ask(OwnerJobs(tenant.id, 10, False, 0, JobId(""), None, [one] * 10), None)
             await platform.submissions.submit(tenant, [one] * 10)
 
     house.inside(submit)
@@ -248,7 +248,7 @@ async def test_what_our_last_life_owned_is_not_passed_on_to_ourselves(
     async def submit(platform: Platform) -> object:
         passing = Passing(platform, Peers(), lambda _: True)
         platform.ownership.owners[shard] = Owner(shard, Term(1), "our last life", own)
-        asked = passing._ask(tenant, shard, PassedJobs(tenant.id, 1, False, 0, JobId(""), None, ()))
+        asked = passing._ask(tenant, shard, OwnerJobs(tenant.id, 1, False, 0, JobId(""), None, ()))
         return asked, passing.owner_header({}, tenant)  # in one step: no look at the store between
 
     assert second.inside(submit) == (None, ())
@@ -266,7 +266,7 @@ async def test_an_owner_that_takes_no_line_was_not_asked(house: House, second: H
         async def ask(platform: Platform) -> object:
             passing = Passing(platform, Peers(), lambda _: True)
             platform.ownership.owners[shard] = Owner(shard, Term(1), "has died", url)
-            call = PassedJobs(tenant.id, 1, False, 0, JobId(""), None, ())
+            call = OwnerJobs(tenant.id, 1, False, 0, JobId(""), None, ())
             asked = passing._ask(tenant, shard, call)
             assert asked is not None
             return await asked
@@ -276,7 +276,7 @@ async def test_an_owner_that_takes_no_line_was_not_asked(house: House, second: H
 
 def test_a_call_that_only_asks_to_be_let_in_is_understood() -> None:
     """An answer that is not would be taken for none, and its owner be left alone for a while."""
-    call = PassedJobs(TenantId(1), 3, False, 0, JobId(""), None, ())
+    call = OwnerJobs(TenantId(1), 3, False, 0, JobId(""), None, ())
     assert outcome_of(call, None) == []
 
 
@@ -314,7 +314,7 @@ async def test_what_both_servers_write_is_there_once(
         assert len((await caller.get("/v1/jobs")).json()["jobs"]) == len(ids)
 
 
-def passed(front: House, tenant: TenantId, shard: ShardId, kind: str, type_: str) -> PassedJobs:
+def passed(front: House, tenant: TenantId, shard: ShardId, kind: str, type_: str) -> OwnerJobs:
     """Two jobs, as this server would pass them on."""
     new = NewJob(type_, PoolId(1), 5, None, b"{}")
     if kind == "keyed":
@@ -328,4 +328,4 @@ def passed(front: House, tenant: TenantId, shard: ShardId, kind: str, type_: str
         jobs = [new, new]
     whole = WholeKey("b\x1f", b"h") if kind == "whole" else None
     first = front.platform.job_ids.make(shard, 2)[0]
-    return PassedJobs(tenant, 2, True, 0, first, whole, jobs)
+    return OwnerJobs(tenant, 2, True, 0, first, whole, jobs)

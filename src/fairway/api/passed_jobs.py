@@ -55,6 +55,12 @@ class PassedJobs(msgspec.Struct, array_like=True):
     jobs: Sequence[NewJob]
 
 
+class OwnerJobs(PassedJobs, array_like=True):
+    """The same for the owner of the shard, in the region itself."""
+
+    meant: Meant | None = None  # by which home another region sent them, if one did
+
+
 class RegionJobs(PassedJobs, array_like=True):
     """The same for another region, whose pools have numbers of their own."""
 
@@ -76,7 +82,7 @@ class PassedReply(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-decode_calls = msgspec.msgpack.Decoder(list[PassedJobs]).decode
+decode_calls = msgspec.msgpack.Decoder(list[OwnerJobs]).decode
 decode_region_calls = msgspec.msgpack.Decoder(RegionCalls).decode
 decode_reply = msgspec.msgpack.Decoder(PassedReply).decode
 
@@ -104,12 +110,13 @@ async def take_passed(platform: Platform, is_elsewhere: IsElsewhere, body: bytes
     return encode(PassedReply(items, levels))
 
 
-def _lots(calls: Sequence[PassedJobs]) -> list[tuple[TenantId, list[int]]]:
+def _lots(calls: Sequence[OwnerJobs]) -> list[tuple[TenantId, list[int]]]:
     """By tenant, those that may be written as one, for that costs less; each other one alone."""
     together: dict[TenantId, list[int]] = {}
     alone: list[tuple[TenantId, list[int]]] = []
     for place, call in enumerate(calls):
-        if call.jobs and call.whole is None and len(call.jobs) <= FEW_JOBS:
+        is_few = call.jobs and call.whole is None and len(call.jobs) <= FEW_JOBS
+        if is_few and call.meant is None:
             together.setdefault(call.tenant, []).append(place)
         else:
             alone.append((call.tenant, [place]))
@@ -117,7 +124,7 @@ def _lots(calls: Sequence[PassedJobs]) -> list[tuple[TenantId, list[int]]]:
 
 
 async def _take(
-    platform: Platform, is_elsewhere: IsElsewhere, of: TenantId, calls: list[PassedJobs]
+    platform: Platform, is_elsewhere: IsElsewhere, of: TenantId, calls: list[OwnerJobs]
 ) -> list[Any]:
     """One answer a call."""
     tenant = platform.directory.tenants.get(of)
@@ -151,7 +158,7 @@ def _admission(platform: Platform, tenant: Tenant, call: PassedJobs) -> dict[str
     return None
 
 
-async def _submit(platform: Platform, tenant: Tenant, calls: list[PassedJobs]) -> list[Any]:
+async def _submit(platform: Platform, tenant: Tenant, calls: list[OwnerJobs]) -> list[Any]:
     jobs = [new for call in calls for new in call.jobs]
     if not jobs:
         return [None] * len(calls)
@@ -161,6 +168,7 @@ async def _submit(platform: Platform, tenant: Tenant, calls: list[PassedJobs]) -
         is_admitted=True,
         whole=calls[0].whole,
         ids=[id_ for call in calls for id_ in ids_from(call.first, len(call.jobs))],
+        meant=calls[0].meant,
     )
     told, start = [], 0
     for call in calls:
@@ -169,7 +177,7 @@ async def _submit(platform: Platform, tenant: Tenant, calls: list[PassedJobs]) -
     return told
 
 
-def _admitted(call: PassedJobs) -> PassedJobs:
+def _admitted(call: OwnerJobs) -> OwnerJobs:
     return msgspec.structs.replace(call, is_admitted=True, owed=0)
 
 

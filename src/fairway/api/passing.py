@@ -26,7 +26,7 @@ from fairway.api.passed_jobs import (
     NOT_TAKEN,
     SUBMIT_PATH,
     IsElsewhere,
-    PassedJobs,
+    OwnerJobs,
     decode_reply,
     encode,
     outcome_of,
@@ -38,6 +38,7 @@ from fairway.core.backpressure.peer_health import PeerHealth
 from fairway.core.errors import FairwayError, Refused, Unavailable
 from fairway.core.ids import JobId, ShardId, ids_from
 from fairway.core.job import is_heavy
+from fairway.core.regions.homes import Meant
 from fairway.core.server_processes import ProcessGroup
 from fairway.core.tenant import Tenant
 from fairway.runtime.plain_http import Reply
@@ -78,7 +79,7 @@ Asked = TypeVar("Asked")
 class Waiting(NamedTuple):
     """One caller's jobs on their way."""
 
-    call: PassedJobs
+    call: OwnerJobs
     told: asyncio.Future[Told]
     size_bytes: int
 
@@ -138,24 +139,26 @@ class Passing:
         is_admitted: bool = False,
         whole: WholeKey | None = None,
         first: JobId | None = None,
+        meant: Meant | None = None,
     ) -> Awaitable[list[Verdict]]:
-        """As `Submissions.submit`, wherever the owner is; `first`: another region named them."""
+        """As `Submissions.submit`, wherever the owner is; `first`: another region named them, and
+        sent them by this home."""
         if self._abroad is not None and first is None and (home := self._abroad.elsewhere(tenant)):
             return self._abroad.submit(home, tenant, wanted, is_admitted=is_admitted, whole=whole)
         shard = self._tenant_shards.of(tenant.id)
         if not self._is_elsewhere(shard):
             ids = None if first is None else ids_from(first, len(wanted))
             return self._submissions.submit(
-                tenant, wanted, is_admitted=is_admitted, whole=whole, ids=ids
+                tenant, wanted, is_admitted=is_admitted, whole=whole, ids=ids, meant=meant
             )
         first = first or self._submissions.ids.make(shard, len(wanted))[0]
-        call = PassedJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted)
+        call = OwnerJobs(tenant.id, len(wanted), is_admitted, 0, first, whole, wanted, meant)
         if not self._names.are_named_by(tenant.id, [new.type for new in wanted]):
             return self._with_new_names(tenant, shard, call)
         return self._pass_on(tenant, self._ask(tenant, shard, call), call)
 
     async def _with_new_names(
-        self, tenant: Tenant, shard: ShardId, call: PassedJobs
+        self, tenant: Tenant, shard: ShardId, call: OwnerJobs
     ) -> list[Verdict]:
         """Names of job types that are news here are looked for here: they cost nothing to make up,
         and at the owner everybody whose jobs travel in the same call would wait for them."""
@@ -174,7 +177,7 @@ class Passing:
         if not self._is_elsewhere(shard):
             self._submissions.admit(tenant, count)
             return
-        call = PassedJobs(tenant.id, count, False, 0, JobId(""), None, ())
+        call = OwnerJobs(tenant.id, count, False, 0, JobId(""), None, ())
         asked = self._ask(tenant, shard, call)
         told = NOT_ASKED if asked is None else await asked
         if isinstance(told, FairwayError):
@@ -203,7 +206,7 @@ class Passing:
         return max(self._platform.insight.board.servers, 1)
 
     async def _pass_on(
-        self, tenant: Tenant, asked: asyncio.Future[Told] | None, call: PassedJobs
+        self, tenant: Tenant, asked: asyncio.Future[Told] | None, call: OwnerJobs
     ) -> list[Verdict]:
         told = NOT_ASKED if asked is None else await asked
         if isinstance(told, list):
@@ -216,14 +219,14 @@ class Passing:
         ids = ids_from(call.first, call.count)
         try:
             return await self._submissions.submit(
-                tenant, call.jobs, is_admitted=True, whole=call.whole, ids=ids
+                tenant, call.jobs, is_admitted=True, whole=call.whole, ids=ids, meant=call.meant
             )
         except Unavailable:
             if told.is_open:
                 raise not_known() from None
             raise
 
-    def _ask(self, tenant: Tenant, shard: ShardId, call: PassedJobs) -> asyncio.Future[Told] | None:
+    def _ask(self, tenant: Tenant, shard: ShardId, call: OwnerJobs) -> asyncio.Future[Told] | None:
         """What the owner will say; None when there is none, or it is being left alone."""
         url = self._owner_of(shard)
         if url is None or (line := self._line(url)).is_resting():
@@ -279,7 +282,7 @@ class OwnerLine:
     def is_resting(self) -> bool:
         return self._health.is_resting(self._clock.now_us())
 
-    def ask(self, call: PassedJobs, node: int | None) -> asyncio.Future[Told]:
+    def ask(self, call: OwnerJobs, node: int | None) -> asyncio.Future[Told]:
         """`node` of the store: calls for others are not made with it."""
         told: asyncio.Future[Told] = self._loop.create_future()
         size_bytes = size_bytes_of(call.jobs)

@@ -27,6 +27,7 @@ from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.ids import JobId, TenantId, ids_from
 from fairway.core.job import is_heavy
 from fairway.core.regions.held import HeldCall
+from fairway.core.regions.homes import HomeVersion, version_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.group_commit import GroupCommit, Lingering, Sizes
@@ -59,9 +60,9 @@ class OnItsWay(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """`is_open`: the home may have it all the same."""
+    """The home took nothing, as far as is known here."""
 
-    is_open: bool
+    sent_under: HomeVersion | None  # it may have it all the same, by that home; None: it has not
 
 
 SIZES = Sizes[OnItsWay](lambda one: max(one.call.count, 1), lambda one: one.size_bytes)
@@ -99,8 +100,8 @@ class RegionLines:
         count = len(wanted)
         call = RegionJobs(tenant.id, count, is_admitted, 0, first, whole, wanted, pools)
         told = await self._ask(home, call)
-        if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE | {Unavailable.code}:
-            told = NoAnswer(is_open=told.code not in NOT_TAKEN_THERE)
+        if isinstance(told, FairwayError) and told.code in NOT_TAKEN_THERE:
+            told = NoAnswer(None)
         if isinstance(told, NoAnswer):
             await self._hold(home, tenant, call, told)
             counter.labels(home, "held").inc(call.count)
@@ -115,23 +116,24 @@ class RegionLines:
 
     async def _hold(self, home: str, tenant: Tenant, call: RegionJobs, told: NoAnswer) -> None:
         """What may be on disk at the home is not refused here: its caller would send it anew."""
-        if not (call.is_admitted or told.is_open):
+        under = told.sent_under
+        if not call.is_admitted and under is None:
             self._platform.submissions.admit(tenant, call.count)
         body = encode(msgspec.structs.replace(call, is_admitted=True))
-        last = ids_from(call.first, call.count)[-1]
+        last = JobId(ids_from(call.first, call.count)[-1])
         shard = self._platform.tenant_shards.of(tenant.id)
-        offered_to = home if told.is_open else None
-        held = HeldCall(shard, tenant.id, call.first, JobId(last), call.count, body, offered_to)
+        offered_to = None if under is None else home
+        held = HeldCall(shard, tenant.id, call.first, last, call.count, body, offered_to, under)
         try:
             await self._regions.held.hold(held)
         except Unavailable:
-            if told.is_open:  # who sends it anew, without a key, may have it twice
+            if under is not None:  # who sends it anew, without a key, may have it twice
                 raise not_known() from None
             raise
 
     async def _ask(self, home: str, call: RegionJobs) -> Any:
         if self._regions.peers.is_away(home):
-            return NoAnswer(is_open=False)
+            return NoAnswer(None)
         if self._waiting.jobs and self._waiting.jobs + call.count > self._waiting_max:
             raise Unavailable(
                 "More jobs are on their way to other regions than this server holds; nothing of"
@@ -177,31 +179,35 @@ class RegionLines:
     async def _flush(self, home: str, group: list[OnItsWay]) -> None:
         """One call for all of them; whatever happens, each is told."""
         group = [one for one in group if not one.told.done()]
-        rest, peers = NoAnswer(is_open=True), self._regions.peers
+        peers, homes, may_have_it = self._regions.peers, self._regions.homes, True
+        meant = {tenant: homes.meant(tenant) for tenant in {one.call.tenant for one in group}}
+        doubts = [NoAnswer(version_of(meant[one.call.tenant].home)) for one in group]
         try:
             if not group or peers.is_away(home):
-                rest = NoAnswer(is_open=False)
+                may_have_it = False
                 return
-            calls, homes = [one.call for one in group], self._regions.homes
-            meant = {tenant: homes.meant(tenant) for tenant in {call.tenant for call in calls}}
-            body = encode(RegionCalls(calls, meant))
+            body = encode(RegionCalls([one.call for one in group], meant))
             answer, is_open = await peers.call_in_turn(home, JOBS_PATH, body, self._seconds_max)
-            for one, said in zip(group, decode_reply(answer).items, strict=True):
+            items = decode_reply(answer).items
+            for one, doubt, said in zip(group, doubts, items, strict=True):
+                outcome = outcome_of(one.call, said)
                 if not one.told.done():
-                    one.told.set_result(_with_doubt(is_open, outcome_of(one.call, said)))
+                    one.told.set_result(doubt if _is_in_doubt(outcome, is_open) else outcome)
         except RegionAway as error:
-            rest = NoAnswer(error.is_open)
+            may_have_it = error.is_open
             log.warning("home does not answer, jobs are held here", region=home)
         except (msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
             log.error("home answers what nobody can read", region=home, error=repr(error))
         finally:
-            for one in group:
+            for one, doubt in zip(group, doubts, strict=True):
                 if not one.told.done():
-                    one.told.set_result(rest)
+                    one.told.set_result(doubt if may_have_it else NoAnswer(None))
 
 
-def _with_doubt(is_open: bool, outcome: Any) -> Any:
-    """A server that took nothing does not speak for the one before it, which gave no answer. Nor
-    does one that judged a limit, which the jobs may have come up to by being there."""
-    is_for_now = isinstance(outcome, LimitReached | Unavailable)
-    return NoAnswer(is_open=True) if is_open and is_for_now else outcome
+def _is_in_doubt(outcome: Any, is_open: bool) -> bool:
+    """Whether the home may have it after all: whether it was written is not known to it. `is_open`:
+    another of its servers gave no answer before; one that took nothing does not speak for that one,
+    nor does one that judged a limit, which the jobs may have come up to by being there."""
+    if not isinstance(outcome, LimitReached | Unavailable):
+        return False
+    return is_open or outcome.code == Unavailable.code

@@ -77,6 +77,11 @@ def id_at(first: JobId, place: int) -> JobId:
     return JobId(f"{first[:19]}{tail[:4]}-{tail[4:]}")
 
 
+def lowest_of_moment(job: JobId) -> JobId:
+    """Below all ids that were made together with this one."""
+    return JobId(f"{job[:19]}{LOWEST_JOB_ID[19:]}")
+
+
 def place_among(first: JobId, count: int, job: JobId) -> int | None:
     """The place of a job among so many ids that were made together; None: it is none of them."""
     place, rest = divmod(_tail(job) - _tail(first), 1 << RANDOM_BITS)

@@ -1039,6 +1039,7 @@ CREATE TABLE held_jobs (
     accepted_at timestamptz NOT NULL DEFAULT now(),
     offered_to  text,                                     -- the region that it was sent to and may have it; NULL: none
     told        text,                                     -- JSON: what the home said, where that was not a plain yes; it is not held any more
+    offered_under bigint[]  NOT NULL DEFAULT '{-1,-1}',   -- directory and home term of the home that it was sent to
     PRIMARY KEY (shard, tenant, id)
 );
 CREATE INDEX held_jobs_waiting ON held_jobs (shard, tenant, id) WHERE told IS NULL;

@@ -12,18 +12,26 @@ import pytest
 from tests.services.platform_room import QUICK, SHORT, add_tenant, new, owner_on, platform_on
 
 from fairway.api.passed_jobs import PassedJobs, RegionCalls, RegionJobs, decode_region_calls, encode
-from fairway.api.region_lines import NoAnswer, OnItsWay, RegionLines, _with_doubt
+from fairway.api.region_lines import OnItsWay, RegionLines, _is_in_doubt
 from fairway.api.regions.inlet import NOBODY, RegionInlet
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import FIRST_SHARD, JobId, PoolId, TenantId, ids_from
 from fairway.core.pools import BUILT_IN, PoolTable
 from fairway.core.regions.hand_over import home_answer
+from fairway.core.regions.homes import Meant
 from fairway.core.tenant import Tenant
 from fairway.core.unique import WHILE_LIVE, UniqueWish, digest_of
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
-from fairway.services.regions.encoded_calls import COUNT_AT, FIRST_AT, JOBS_AT, apart, jobs_at
-from fairway.services.submit.submission_group import Accepted, NewJob
+from fairway.services.regions.encoded_calls import (
+    COUNT_AT,
+    FIRST_AT,
+    JOBS_AT,
+    WHOLE_AT,
+    apart,
+    jobs_at,
+)
+from fairway.services.submit.submission_group import Accepted, NewJob, WholeKey
 
 FIRST = JobId("0198c5a4-0000-7000-8000-000000000000")
 
@@ -58,9 +66,10 @@ def test_what_is_held_is_read_as_any_call() -> None:
 
 def test_who_took_nothing_does_not_speak_for_a_server_that_hangs() -> None:
     not_home = Unavailable(code="NOT_HOME")
-    assert _with_doubt(True, not_home) == NoAnswer(is_open=True)
-    assert _with_doubt(False, not_home) is not_home
-    assert _with_doubt(True, [Accepted(FIRST)]) == [Accepted(FIRST)]
+    assert _is_in_doubt(not_home, is_open=True)
+    assert not _is_in_doubt(not_home, is_open=False)
+    assert not _is_in_doubt([Accepted(FIRST)], is_open=True)
+    assert _is_in_doubt(Unavailable(), is_open=False), "it does not know whether it was written"
 
 
 def test_who_may_have_been_let_in_by_one_server_is_not_refused_by_the_next() -> None:
@@ -68,16 +77,18 @@ def test_who_may_have_been_let_in_by_one_server_is_not_refused_by_the_next() -> 
     limit = LimitReached("Too fast.", code="TENANT_RATE_LIMIT_EXCEEDED", retry_after_seconds=1)
     busy, wrong = Unavailable(code="OVERLOADED"), InvalidRequest("No such time zone.")
     for refusal in (limit, busy):
-        assert _with_doubt(True, refusal) == NoAnswer(is_open=True)
-        assert _with_doubt(False, refusal) is refusal
-    assert _with_doubt(True, wrong) is wrong, "the first would say so, too"
+        assert _is_in_doubt(refusal, is_open=True)
+        assert not _is_in_doubt(refusal, is_open=False)
+    assert not _is_in_doubt(wrong, is_open=True), "the first would say so, too"
 
 
 def inlet_of(platform: Platform) -> RegionInlet:
-    """Of the home of everybody. Jobs are not passed on: who is asked writes them."""
+    """Of the home of everybody. Jobs are not passed on: who is asked writes them, and by no home,
+    for its store is no region."""
 
-    def submit(tenant: Tenant, jobs: list[NewJob], first: JobId, **more: Any) -> Any:
-        return platform.submissions.submit(tenant, jobs, ids=ids_from(first, len(jobs)), **more)
+    def submit(tenant: Tenant, jobs: list[NewJob], first: JobId, meant: Meant, **more: Any) -> Any:
+        ids = ids_from(first, len(jobs))
+        return platform.submissions.submit(tenant, jobs, ids=ids, **more)
 
     regions: Any = SimpleNamespace(
         watch=SimpleNamespace(make_sure=sure),
@@ -113,15 +124,17 @@ async def test_what_found_no_owner_beside_others_is_taken_when_it_is_sent_again(
 
 def test_one_job_of_a_call_is_read_and_goes_on_by_its_place() -> None:
     names = [field.name for field in msgspec.structs.fields(PassedJobs)]
-    assert [names[place] for place in (COUNT_AT, FIRST_AT, JOBS_AT)] == ["count", "first", "jobs"]
+    places_of = COUNT_AT, FIRST_AT, WHOLE_AT, JOBS_AT
+    assert [names[place] for place in places_of] == ["count", "first", "whole", "jobs"]
     jobs = [NewJob(f"work-{n}", PoolId(1), 5, None, b"{}", marks=None) for n in range(50)]
-    call = RegionJobs(TenantId(1), len(jobs), True, 0, FIRST, None, jobs, {PoolId(1): "a"})
+    whole = WholeKey("k", b"hash")  # whoever came second with it would be the others' replay
+    call = RegionJobs(TenantId(1), len(jobs), True, 0, FIRST, whole, jobs, {PoolId(1): "a"})
     encoded, places = encode(call), (0, 7, 49)
     assert jobs_at(encoded, places) == [jobs[n] for n in places]
     ids = dict(zip(places, ids_from(FIRST, len(places)), strict=True))
     for place, one in zip(places, apart(encoded, ids), strict=True):
-        expected = msgspec.structs.replace(call, count=1, first=ids[place], jobs=[jobs[place]])
-        assert decode_call(one) == expected
+        alone = {"count": 1, "first": ids[place], "whole": None, "jobs": [jobs[place]]}
+        assert decode_call(one) == msgspec.structs.replace(call, **alone)
 
 
 async def test_one_tenants_jobs_on_their_way_leave_room_for_others() -> None:

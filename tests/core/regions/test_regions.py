@@ -26,6 +26,8 @@ from fairway.core.regions.homes import (
     HomeTerm,
     Meant,
     leading,
+    version_of,
+    will_take_none,
 )
 from fairway.core.regions.region_map import (
     REGIONS_MAX,
@@ -243,11 +245,35 @@ def _unfit(here: RegionMap | None, signs: StoreSigns) -> str:
     return why
 
 
-@given(st.permutations(["asia", "eu", "us"]))
+@given(st.permutations(["asia", "eu"]))
 def test_of_two_that_leave_a_job_to_each_other_one_keeps_it(names: list[str]) -> None:
-    """Each holds it and has offered it to the other; the home is the third."""
-    one, two, home = names
-    drops = [in_doubt_here(here, asker, home) is None for here, asker in ((one, two), (two, one))]
+    """Each holds it and has offered it to the other, wherever the home is by now."""
+    one, two = names
+    drops = [in_doubt_here(here, asker) is None for here, asker in ((one, two), (two, one))]
     assert sorted(drops) == [False, True]
-    assert in_doubt_here(one, two, two) is None, "what is held here comes to who asks, its home"
-    assert in_doubt_here(one, one, home) == one, "held is not arrived"
+    assert in_doubt_here(one, one) == one, "held is not arrived"
+
+
+HOMES = st.builds(
+    Home,
+    st.sampled_from(["eu", "us"]),
+    st.integers(1, 3).map(HomeTerm),
+    st.integers(1, 3).map(DirectoryTerm),
+)
+
+
+@given(HOMES | st.none(), st.lists(HOMES | st.none(), min_size=1))
+def test_who_says_that_it_takes_none_takes_none_ever_after(
+    sent_by: Home | None, heard: list[Home | None]
+) -> None:
+    """`heard` in turn, by the region `us`, which keeps the newest. (One version is one home.)"""
+    sent, known, has_said = Meant("acme", sent_by), None, False
+    by_version = {version_of(one): one for one in (sent_by, *heard)}
+    for home in heard:
+        if version_of(home) >= version_of(known):
+            known = by_version[version_of(home)]
+        is_home = known is not None and known.region == "us"
+        takes = is_home and not sent.is_outdated(known)
+        assert not (has_said and takes)
+        has_said |= will_take_none(version_of(sent_by), version_of(known), is_home=is_home)
+        assert not (has_said and takes)

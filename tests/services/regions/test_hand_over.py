@@ -14,9 +14,17 @@ from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import FIRST_SHARD, LOWEST_JOB_ID, JobId, PoolId, TenantId, make_job_ids
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.hand_over import in_doubt_here
-from fairway.core.regions.held import HeldCall
-from fairway.core.regions.homes import Meant
+from fairway.core.regions.held import HeldCall, SentTo
+from fairway.core.regions.homes import (
+    NEVER_MOVED,
+    DirectoryTerm,
+    Home,
+    HomeTerm,
+    HomeVersion,
+    Meant,
+)
 from fairway.core.regions.region_map import region_map
+from fairway.core.unique import WHILE_LIVE, UniqueWish, digest_of
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -42,14 +50,16 @@ class Shards:
 class Homes:
     here = "us"
 
-    def __init__(self, **homes: str) -> None:
+    def __init__(self, moves: int = 0, **homes: str) -> None:
         self.of = {TenantId(int(tenant[1:])): region for tenant, region in homes.items()}
+        self.moves = moves  # of each of them so far
 
     def home_of(self, tenant: TenantId) -> str:
         return self.of[tenant]
 
     def meant(self, tenant: TenantId) -> Meant:
-        return Meant(f"t{tenant}", None)
+        home = Home(self.of[tenant], HomeTerm(self.moves), DirectoryTerm(1))
+        return Meant(f"t{tenant}", home if self.moves else None)
 
 
 class Peers:
@@ -74,9 +84,15 @@ class Peers:
         return msgspec.msgpack.encode([[None] * len(said), {}])
 
 
-def encoded(tenant: TenantId, ids: Sequence[JobId], keys: Sequence[str | None]) -> bytes:
-    """A call of these jobs, as the API writes it."""
-    new = [NewJob("work", PoolId(1), 5, None, b"{}", idempotency_key=key) for key in keys]
+def encoded(
+    tenant: TenantId,
+    ids: Sequence[JobId],
+    keys: Sequence[str | None],
+    unique: UniqueWish | None = None,
+) -> bytes:
+    """A call of these jobs, as the API writes it; `unique` is the wish of those with keys."""
+    plain = NewJob("work", PoolId(1), 5, None, b"{}")
+    new = [plain._replace(idempotency_key=key, unique=unique if key else None) for key in keys]
     return msgspec.msgpack.encode([tenant, len(ids), True, 0, ids[0], None, new])
 
 
@@ -86,10 +102,12 @@ async def hold(
     jobs: int = 1,
     offered_to: str | None = None,
     keys: Sequence[str | None] | None = None,
+    unique: UniqueWish | None = None,
 ) -> list[JobId]:
     ids = IDS.make(FIRST_SHARD, jobs)
-    body = encoded(tenant, ids, keys or [None] * jobs)
-    call = HeldCall(FIRST_SHARD, tenant, ids[0], ids[-1], jobs, body, offered_to)
+    body = encoded(tenant, ids, keys or [None] * jobs, unique)
+    under = NEVER_MOVED if offered_to else None
+    call = HeldCall(FIRST_SHARD, tenant, ids[0], ids[-1], jobs, body, offered_to, under)
     async with database.background() as connection:
         await store.hold(connection, call)
     return ids
@@ -118,7 +136,7 @@ async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database:
     calls = [make_job_ids(FIRST_SHARD, 1_000, 0, chance, 3) for chance in (5, 7)]
     assert calls[0][0] < calls[1][0] < calls[0][1] < calls[1][1]
     for ids in calls:
-        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None)
+        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None, None)
         async with database.background() as connection:
             await store.hold(connection, call)
     held_jobs = HeldJobs(
@@ -134,6 +152,21 @@ async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database:
             found = await held_jobs.find(ONE, job)
             assert found is not None
             assert (found.found.id, found.nth) == (ids[0], place)
+
+
+async def test_jobs_that_wait_by_themselves_hide_no_call_of_their_millisecond(
+    database: Database,
+) -> None:
+    """A batch was taken in part, and each of the others waits alone, between another batch's."""
+    whole, apart = [make_job_ids(FIRST_SHARD, 1_000, 0, chance, 60) for chance in (5, 7)]
+    call = HeldCall(FIRST_SHARD, ONE, whole[0], whole[-1], len(whole), b"x", None, None)
+    async with database.background() as connection:
+        await store.hold(connection, call)
+        for one in apart:
+            alone = HeldCall(FIRST_SHARD, ONE, one, one, 1, b"x", None, None)
+            await store.hold(connection, alone)
+        found = [await store.find(connection, FIRST_SHARD, ONE, one) for one in (*whole, *apart)]
+    assert [rows[0].id for rows in found] == [whole[0]] * 60 + apart
 
 
 async def test_many_whose_home_is_away_keep_nobody_waiting(
@@ -211,28 +244,58 @@ async def test_what_the_next_owner_sent_elsewhere_is_not_sent_again(
 ) -> None:
     """A server that was stopped between its look and its offer."""
     (job,) = await hold(database, ONE)
-    of_shard = connection, FIRST_SHARD, ONE, [job]
-    assert await store.offer(*of_shard, "us") == {job}
-    assert await store.offer(*of_shard, "us") == {job}, "asked again, after no answer"
-    assert await store.offer(*of_shard, "eu") == set()
-    await store.withdraw(*of_shard, "eu")
+    us, eu = (SentTo(FIRST_SHARD, ONE, region, NEVER_MOVED) for region in ("us", "eu"))
+    assert await store.offer(connection, us, [job]) == {job}
+    assert await store.offer(connection, us, [job]) == {job}, "asked again, after no answer"
+    assert await store.offer(connection, eu, [job]) == set()
+    await store.withdraw(connection, eu, [job])
     assert await held(database, ONE) == {job: "us"}
-    await store.withdraw(*of_shard, "us")
+    await store.withdraw(connection, us, [job])
     assert await held(database, ONE) == {job: None}
+    again = us._replace(under=HomeVersion(DirectoryTerm(1), HomeTerm(3)))
+    assert await store.offer(connection, again, [job]) == {job}
+    await store.withdraw(connection, us, [job])
+    assert await held(database, ONE) == {job: "us"}, "by who asked before the home was it again"
 
 
 async def test_beside_jobs_that_are_there_one_with_a_key_is_an_earlier_one(
     database: Database,
 ) -> None:
+    replacing = UniqueWish(digest_of("k"), WHILE_LIVE, replaces=True)
     ids = await hold(database, ONE, 3, "eu", keys=["k", None, None])
+    others = await hold(database, ONE, 2, "eu", keys=["l", None], unique=replacing)
 
     def answer(region: str, path: str, said: Any) -> bytes:
-        return msgspec.msgpack.encode([one for one in said[1] if one in ids[1:]])
+        there = {*ids[1:], others[1]}
+        return msgspec.msgpack.encode([one for one in said[1] if one in there])
 
     peers = Peers(answer)
     await handing(database, Homes(t1="us"), peers).run_once(0)
-    assert not await held(database, ONE)
     assert [region for region, _ in peers.heard] == ["eu"]
+    left = {others[0]: "eu"}
+    assert await held(database, ONE) == left, "its shard may have had no owner: it was lost"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_what_was_sent_under_an_older_home_is_asked_about_first(
+    database: Database, *, is_there: bool
+) -> None:
+    """The region took it and handed it over when the home moved on, and it ended there; at home
+    again, it would take it for new."""
+    (job,) = await hold(database, ONE, offered_to="eu")
+
+    def answer(region: str, path: str, said: Any) -> bytes:
+        if path == KNOWN_PATH:
+            return msgspec.msgpack.encode([job] if is_there else [])
+        return msgspec.msgpack.encode([[None], {}])
+
+    peers = Peers(answer)
+    handed = handing(database, Homes(moves=2, t1="eu"), peers)
+    for _ in range(2):
+        await handed.run_once(0)
+    sent = [] if is_there else [("eu", JOBS_PATH)]
+    assert peers.heard == [("eu", KNOWN_PATH), *sent]
+    assert not await held(database, ONE)
 
 
 async def test_what_a_lost_home_did_not_take_of_a_call_goes_to_the_next_one(
@@ -299,8 +362,8 @@ async def test_what_a_region_offered_to_itself_is_not_taken_for_arrived(
         async def call(self, region: str, path: str, body: bytes, seconds: float) -> bytes:
             self.heard.append((region, path))
             if path == KNOWN_PATH:
-                tenant, ids, asker = msgspec.msgpack.decode(body)
-                but = in_doubt_here(region, asker, "eu")
+                tenant, ids, asker, _ = msgspec.msgpack.decode(body)
+                but = in_doubt_here(region, asker)
                 of_shard = connection, FIRST_SHARD, tenant, ids
                 found = await store.known_jobs(*of_shard, but_offered_to=but)
                 return msgspec.msgpack.encode(sorted(found))
@@ -359,11 +422,13 @@ async def test_of_heavy_calls_no_more_is_read_than_is_sent(
     """Two hundred batches of 16 MB were read, and one of them sent, twice a second."""
     ids = IDS.make(FIRST_SHARD, 5)
     for id_, size_bytes in zip(ids, (100, 5 << 20, 100, 3 << 20, 3 << 20), strict=True):
-        call = HeldCall(FIRST_SHARD, ONE, id_, id_, 1, bytes(size_bytes), None)
+        call = HeldCall(FIRST_SHARD, ONE, id_, id_, 1, bytes(size_bytes), None, None)
         await store.hold(connection, call)
 
     async def read(after: str = LOWEST_JOB_ID) -> list[JobId]:
-        rows = await store.held_of(connection, FIRST_SHARD, ONE, "us", 200, after)
+        rows = await store.held_of(
+            connection, SentTo(FIRST_SHARD, ONE, "us", NEVER_MOVED), 200, after
+        )
         return [row.id for row in rows]
 
     assert await read() == ids[:2]
@@ -377,7 +442,8 @@ async def test_one_tenant_has_its_part_of_the_bytes_that_may_be_held(database: D
 
     async def held_of(tenant: TenantId, size_bytes: int) -> None:
         (id_,) = IDS.make(FIRST_SHARD, 1)
-        await held_jobs.hold(HeldCall(FIRST_SHARD, tenant, id_, id_, 1, bytes(size_bytes), None))
+        body = bytes(size_bytes)
+        await held_jobs.hold(HeldCall(FIRST_SHARD, tenant, id_, id_, 1, body, None, None))
 
     part = 400 * BYTES_MAX_A_JOB // TENANT_PART
     await held_of(ONE, part - 10)
@@ -398,7 +464,7 @@ async def test_calls_that_come_at_one_moment_are_held_within_the_bound(database:
 
     async def is_held() -> bool:
         ids = IDS.make(FIRST_SHARD, 10)
-        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None)
+        call = HeldCall(FIRST_SHARD, ONE, ids[0], ids[-1], len(ids), b"", None, None)
         try:
             await held_jobs.hold(call)
         except Unavailable:

@@ -9,8 +9,8 @@ import pytest
 from tests.services.platform_room import submit
 
 from fairway.core.ids import FIRST_SHARD, JobId, TenantId, Term
-from fairway.core.regions.held import HeldCall
-from fairway.core.regions.homes import DirectoryTerm, Home, HomeTerm
+from fairway.core.regions.held import HeldCall, SentTo
+from fairway.core.regions.homes import NEVER_MOVED, DirectoryTerm, Home, HomeTerm
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.regions.leaving_jobs import SETTLE_US, Moving
@@ -76,13 +76,14 @@ async def handed_to_itself(platform: Platform, tenant: Tenant) -> JobId:
     """The job of a call that was held here, and has come here; the call is not settled yet."""
     (job,) = await submit(platform, tenant)
     async with platform.database.background() as connection:
-        call = HeldCall(FIRST_SHARD, tenant.id, job, job, 1, b"", "here")
+        call = HeldCall(FIRST_SHARD, tenant.id, job, job, 1, b"", "here", NEVER_MOVED)
         await held_jobs.hold(connection, call)
     return job
 
 
 async def settle(connection: Connection, tenant: Tenant, job: JobId) -> None:
-    await held_jobs.handed_over(connection, FIRST_SHARD, tenant.id, [job], "here")
+    here = SentTo(FIRST_SHARD, tenant.id, "here", NEVER_MOVED)
+    await held_jobs.handed_over(connection, here, [job])
 
 
 async def test_what_waits_for_its_call_is_not_handed_over(
@@ -119,5 +120,6 @@ async def test_a_call_that_is_settled_within_a_look_leaves_its_job_to_nobody_els
     assert leaving.emptied == [], "it would be started here"
     await leaving.is_noted(10**9)
     async with platform.database.background() as connection:
-        held = await held_jobs.held_of(connection, FIRST_SHARD, tenant.id, "us", 10)
+        home = SentTo(FIRST_SHARD, tenant.id, "us", NEVER_MOVED)
+        held = await held_jobs.held_of(connection, home, 10)
     assert [row.id for row in held] == [job]

@@ -30,11 +30,11 @@ from fairway.core.errors import FairwayError, InvalidRequest, NotFound, Unavaila
 from fairway.core.ids import TenantId
 from fairway.core.regions.hand_over import in_doubt_here
 from fairway.core.regions.held import HeldKind
-from fairway.core.regions.homes import Home, Meant
+from fairway.core.regions.homes import Home, Meant, version_of, will_take_none
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
-from fairway.services.regions.moved_rows import MovedCall, MovedLot, MovedRow
+from fairway.services.regions.moved_rows import AskedJobs, MovedCall, MovedLot, MovedRow
 from fairway.services.regions.peer_calls import (
     DIRECTORY_PATH,
     JOBS_PATH,
@@ -132,6 +132,7 @@ class RegionInlet:
                 is_admitted=call.is_admitted,
                 whole=call.whole,
                 first=call.first,
+                meant=meant,
             )
         except FairwayError as error:
             return refusal(error)
@@ -142,7 +143,7 @@ class RegionInlet:
     async def _take_rows(self, body: bytes) -> bytes:
         call = msgspec.msgpack.decode(body, type=MovedCall)
         rows = [msgspec.json.decode(text, type=MovedRow) for text in call.rows]
-        lot = MovedLot(call.tenant, HeldKind(call.kind), rows)
+        lot = MovedLot(call.tenant, HeldKind(call.kind), rows, call.meant)
         try:
             await self._at_home(lot.tenant, call.meant)
             if lot.shard >= self._platform.tenant_shards.count:
@@ -153,17 +154,19 @@ class RegionInlet:
             return encode([refusal(error)] * len(rows))
 
     async def _tell_known(self, body: bytes) -> bytes:
-        """By what is in this store; nothing that was sent before is taken any more, for this
-        server has heard that its region is not the home."""
-        of, ids, asker = msgspec.msgpack.decode(body, type=tuple[int, list[str], str])
-        tenant, here = TenantId(of), self._regions.map.here
+        """By what is in this store; nothing that was sent under that home is taken any more: this
+        region's store knows of a newer one, which every write of such jobs looks at."""
+        asked = msgspec.msgpack.decode(body, type=AskedJobs)
+        tenant, homes = asked.tenant, self._regions.homes
         is_sure = await self._regions.watch.make_sure()
-        home = self._regions.elsewhere(tenant)
-        if not is_sure or home is None:
+        known = version_of(homes.known(tenant))
+        if not is_sure or not will_take_none(asked.under, known, is_home=homes.is_here(tenant)):
             raise Unavailable(code="NOT_HOME")
-        shard, known = self._platform.tenant_shards.of(tenant), self._regions.moved_rows.known
-        but = in_doubt_here(here, asker, home)
-        found = await known(tenant, shard, ids[:IDS_MAX], but_offered_to=but)
+        shard = self._platform.tenant_shards.of(tenant)
+        but = in_doubt_here(homes.here, asked.asker)
+        found = await self._regions.moved_rows.known(
+            tenant, shard, asked.ids[:IDS_MAX], but_offered_to=but
+        )
         return encode(sorted(found))
 
     async def _tell_remaining(self, body: bytes) -> bytes:

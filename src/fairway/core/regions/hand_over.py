@@ -78,13 +78,11 @@ def said_of(first: JobId, jobs: int, answer: Any) -> Any:
     return told if any(told) else None
 
 
-def in_doubt_here(here: str, asker: str, home: str) -> str | None:
+def in_doubt_here(here: str, asker: str) -> str | None:
     """The region whose offers, held here, do not count when another asks what is known here.
 
     What is held is handed over by whoever holds it. But a region that asks itself would take what
-    it asks about for arrived; and of two that hold a job which each has offered to the other, while
-    the home is a third, both would leave it to the other. There the name decides, everywhere alike.
+    it asks about for arrived; and of two that hold a job which each has offered to the other, both
+    would leave it to the other. There the name decides, everywhere alike.
     """
-    if asker == here:
-        return here
-    return asker if home != asker and asker < here else None
+    return asker if asker <= here else None

@@ -6,12 +6,22 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.regions.homes import HomeVersion
 
 
 class HeldKind(IntEnum):
     SUBMISSION = 0
     JOB = 1
     SCHEDULE = 2
+
+
+class SentTo(NamedTuple):
+    """Whose rows are sent to which region, and the version of the home that this is by."""
+
+    shard: ShardId
+    tenant: TenantId
+    region: str
+    under: HomeVersion
 
 
 class HeldCall(NamedTuple):
@@ -24,3 +34,4 @@ class HeldCall(NamedTuple):
     jobs: int
     body: bytes
     offered_to: str | None  # the home that may have it, for no answer came
+    offered_under: HomeVersion | None  # as it was known when it was sent there

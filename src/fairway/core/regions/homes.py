@@ -20,6 +20,16 @@ ALONE_SECONDS = 5.0
 STALE_SECONDS = 5.0
 
 
+class HomeVersion(NamedTuple):
+    """Which of two homes that were said of one tenant stands: the greater."""
+
+    directory_term: DirectoryTerm
+    term: HomeTerm
+
+
+NEVER_MOVED = HomeVersion(DirectoryTerm(0), HomeTerm(0))
+
+
 class Home(NamedTuple):
     """Where a tenant's jobs are dispatched, by the word of the directory."""
 
@@ -27,8 +37,16 @@ class Home(NamedTuple):
     term: HomeTerm
     directory_term: DirectoryTerm
 
+    @property
+    def version(self) -> HomeVersion:
+        return HomeVersion(self.directory_term, self.term)
+
     def is_newer_than(self, other: Home) -> bool:
-        return (self.directory_term, self.term) > (other.directory_term, other.term)
+        return self.version > other.version
+
+
+def version_of(home: Home | None) -> HomeVersion:
+    return NEVER_MOVED if home is None else home.version
 
 
 class Meant(NamedTuple):
@@ -40,7 +58,13 @@ class Meant(NamedTuple):
 
     def is_outdated(self, known: Home | None) -> bool:
         """Whether it was sent by an older word than whoever takes it knows."""
-        return known is not None and (self.home is None or known.is_newer_than(self.home))
+        return version_of(known) > version_of(self.home)
+
+
+def will_take_none(sent_under: HomeVersion, known: HomeVersion, *, is_home: bool) -> bool:
+    """Whether a region that knows this home takes nothing any more that was sent under that one:
+    at home elsewhere it takes nothing at all, until it hears of a newer home."""
+    return known > sent_under or (known == sent_under and not is_home)
 
 
 class DirectoryClaim(NamedTuple):

@@ -14,7 +14,7 @@ from msgspec import Raw
 from fairway.core.ids import JobId
 from fairway.services.submit.submission_group import NewJob
 
-COUNT_AT, FIRST_AT, JOBS_AT = 1, 4, 6
+COUNT_AT, FIRST_AT, WHOLE_AT, JOBS_AT = 1, 4, 5, 6
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(list[Raw]).decode
@@ -28,9 +28,11 @@ def jobs_at(call: bytes, places: Iterable[int]) -> list[NewJob]:
 
 
 def apart(call: bytes, ids: Mapping[int, JobId]) -> list[bytes]:
-    """For each of these places: the same call of that job alone, which has this id."""
+    """For each of these places: the same call of that job alone, which has this id. One key for the
+    whole is none for a part: whoever came second with it would be taken for the others."""
     parts = _decode_parts(call)
     jobs = _decode_parts(parts[JOBS_AT])
+    parts[WHOLE_AT] = Raw(_encode(None))
     found = []
     for place, id_ in ids.items():
         parts[COUNT_AT], parts[FIRST_AT] = Raw(_encode(1)), Raw(_encode(id_))

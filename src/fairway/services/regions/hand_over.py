@@ -1,9 +1,10 @@
 """Hands what is held here over to the tenants' homes: once, by id.
 
-Before anything is sent it is written down to whom: from then on that region may have it, whatever
-is heard. If the home is another one by then, the region that was asked is asked whether it has it,
-and until it answers the job is in doubt and goes nowhere: it is run late rather than twice. The
-home may be this region: then it is handed to itself, the same way.
+Before anything is sent it is written down to whom, and under which home: from then on that region
+may have it, whatever is heard. Once the home is a newer one, be it the same region again, the one
+that it was sent to is asked whether it ever had it, and until it answers the job is in doubt and
+goes nowhere: it is run late rather than twice. The home may be this region: then it is handed to
+itself, the same way.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 import msgspec
 
 from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, ids_from
-from fairway.core.regions.held import HeldKind
+from fairway.core.regions.held import HeldKind, SentTo
+from fairway.core.regions.homes import DirectoryTerm, HomeTerm, HomeVersion, Meant, version_of
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.regions.home_table import HomeTable
-from fairway.services.regions.moved_rows import MovedCall
+from fairway.services.regions.moved_rows import AskedJobs, MovedCall
 from fairway.services.regions.peer_calls import (
     BROKEN,
     JOBS_PATH,
@@ -27,7 +29,7 @@ from fairway.services.regions.peer_calls import (
     RegionPeers,
 )
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.services.regions.settling import SentTo, Settling
+from fairway.services.regions.settling import Settling
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
@@ -101,44 +103,43 @@ class HandOver:
     async def _hand_over(self, shard: ShardId, tenant: TenantId) -> bool:
         """One call's worth to the home, and one question about what another may have; whether
         anything left. What is in doubt as long as a region is lost keeps nothing else here."""
-        home = self._homes.home_of(tenant)
-        silent = [home, *self._silent, *self._peers.away]
+        meant = self._homes.meant(tenant)  # and nothing newer, whatever is heard meanwhile
+        home = SentTo(shard, tenant, self._homes.home_of(tenant), version_of(meant.home))
+        silent = [*self._silent, *self._peers.away]
         async with self._database.background() as connection:
-            doubtful = await store.doubtful_of(connection, shard, tenant, silent, ROWS_AT_ONCE)
+            doubtful = await store.doubtful_of(connection, home, silent, ROWS_AT_ONCE)
             rows: list[HeldRow] = []
-            if not self._is_silent(home):  # of a lost region very much is held: it is not read
+            if not self._is_silent(home.region):  # of a lost one very much is held: it is not read
                 after = self._refused_up_to.pop(tenant, LOWEST_JOB_ID)
-                rows = await store.held_of(connection, shard, tenant, home, ROWS_AT_ONCE, after)
+                rows = await store.held_of(connection, home, ROWS_AT_ONCE, after)
         is_surer = bool(doubtful) and await self._make_sure(shard, tenant, doubtful)
-        return await self._offer(shard, tenant, home, _one_kind(rows)) or is_surer
+        return await self._offer(home, meant, _one_kind(rows)) or is_surer
 
-    async def _offer(
-        self, shard: ShardId, tenant: TenantId, home: str, rows: list[HeldRow]
-    ) -> bool:
-        if not rows or self._is_silent(home):
+    async def _offer(self, to: SentTo, meant: Meant, rows: list[HeldRow]) -> bool:
+        if not rows or self._is_silent(to.region):
             return False
-        ids = [row.id for row in rows]
         async with self._database.background() as connection:
-            ours = await store.offer(connection, shard, tenant, ids, home)
+            ours = await store.offer(connection, to, [row.id for row in rows])
         rows = [row for row in rows if row.id in ours]
         if not rows:
             return False  # the next owner of the shard was quicker
         try:
-            answers = await self._send(home, tenant, rows)
+            answers = await self._send(to.region, to.tenant, meant, rows)
         except (*BROKEN, msgspec.DecodeError) as error:
-            self._note_silence(home)
-            log.warning("home takes nothing", region=home, error=repr(error))
+            self._note_silence(to.region)
+            log.warning("home takes nothing", region=to.region, error=repr(error))
             return False
-        return await self._settle(SentTo(shard, tenant, home), rows, answers)
+        return await self._settle(to, rows, answers)
 
-    async def _send(self, home: str, tenant: TenantId, rows: Sequence[HeldRow]) -> list[Any]:
+    async def _send(
+        self, home: str, tenant: TenantId, meant: Meant, rows: Sequence[HeldRow]
+    ) -> list[Any]:
         if rows[0].kind == HeldKind.SUBMISSION:
             calls = [msgspec.Raw(row.body) for row in rows]
-            body = _encode([calls, {tenant: self._homes.meant(tenant)}])
+            body = _encode([calls, {tenant: meant}])
             answer = await self._peers.call(home, JOBS_PATH, body, CALL_SECONDS_MAX)
             items: list[Any] = msgspec.msgpack.decode(answer)[0]
         else:
-            meant = self._homes.meant(tenant)
             body = _encode(MovedCall(tenant, rows[0].kind, [row.body for row in rows], meant))
             answer = await self._peers.call(home, ROWS_PATH, body, CALL_SECONDS_MAX)
             items = msgspec.msgpack.decode(answer)
@@ -171,19 +172,21 @@ class HandOver:
 
     async def _make_sure(self, shard: ShardId, tenant: TenantId, rows: Sequence[HeldRow]) -> bool:
         """Of a region that may have them: those that it has are its own to hand over."""
-        region = rows[0].offered_to or ""
-        asked = _ids_of_each([row for row in rows if row.offered_to == region])
+        region, terms = rows[0].offered_to or "", rows[0].offered_under
+        under = HomeVersion(DirectoryTerm(terms[0]), HomeTerm(terms[1]))
+        same = [row for row in rows if (row.offered_to, row.offered_under) == (region, terms)]
+        asked = _ids_of_each(same)
         if self._is_silent(region):
             return False
         try:
             every = [one for ids in asked.values() for one in ids]
-            body = _encode([tenant, every, self._homes.here])
+            body = _encode(AskedJobs(tenant, every, self._homes.here, under))
             answer = await self._peers.call(region, KNOWN_PATH, body, CALL_SECONDS_MAX)
             known = set(msgspec.msgpack.decode(answer, type=list[str]))
         except (*BROKEN, msgspec.DecodeError):
             self._note_silence(region)
             return False
-        await self._settling.by_ids(SentTo(shard, tenant, region), asked, known)
+        await self._settling.by_ids(SentTo(shard, tenant, region, under), asked, known)
         return True
 
     def _note_silence(self, region: str) -> None:

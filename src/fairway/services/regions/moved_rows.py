@@ -18,12 +18,14 @@ from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
-from fairway.core.regions.homes import Meant
+from fairway.core.regions.homes import HomeVersion, Meant
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.out_of_place import not_at_home
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
+from fairway.store.regions.regions import stay_at_home
 from fairway.store.submissions import KeyClaim, claim_keys
 
 
@@ -46,12 +48,22 @@ class MovedCall(msgspec.Struct, array_like=True):
     meant: Meant
 
 
+class AskedJobs(msgspec.Struct, array_like=True):
+    """Whether a region has, or ever had, jobs of a tenant that were sent to it under this home."""
+
+    tenant: TenantId
+    ids: list[str]
+    asker: str
+    under: HomeVersion
+
+
 class MovedLot(NamedTuple):
     """Rows of one tenant, so of one shard."""
 
     tenant: TenantId
     kind: HeldKind
     rows: list[MovedRow]
+    meant: Meant
 
     @property
     def shard(self) -> ShardId:
@@ -86,6 +98,8 @@ class MovedRows:
         for one in lot.rows:
             one.row["type"] = types[one.type]
         async with self._database.background() as connection, connection.transaction():
+            if not await stay_at_home(connection, {lot.tenant: lot.meant}):
+                raise not_at_home()
             became = await self._claim(connection, lot)
             fresh = [one for one in lot.rows if one.row.get("id") not in became]
             if fresh:

@@ -13,22 +13,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairway.core.ids import JobId, ShardId, TenantId, id_at
+from fairway.core.ids import JobId, id_at
 from fairway.core.regions.hand_over import HomeAnswer, home_answer
-from fairway.core.regions.held import HeldCall, HeldKind
+from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.services.regions.encoded_calls import apart, jobs_at
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
-
-
-class SentTo(NamedTuple):
-    """Whose rows were sent, and to which region."""
-
-    shard: ShardId
-    tenant: TenantId
-    region: str
 
 
 class Settled(NamedTuple):
@@ -51,15 +43,14 @@ class Settling:
         taken = [row for row, answer in found if answer == HomeAnswer()]
         told = [(row, answer.told) for row, answer in found if answer.told is not None]
         parts = [(row, answer.left) for row, answer in found if answer.left]
-        shard, tenant, region = to
         async with self._database.background() as connection, connection.transaction():
             if taken:
-                ids = [row.id for row in taken]
-                await store.handed_over(connection, shard, tenant, ids, region)
+                await store.handed_over(connection, to, [row.id for row in taken])
             for row, said in told:
                 if row.kind == HeldKind.JOB and (key := _key_of(row)) is not None:
-                    await store.pass_key_on(connection, shard, tenant, key, (row.id, said[0]))
-                await store.tell(connection, shard, tenant, row.id, json.dumps(said), region)
+                    became = row.id, said[0]
+                    await store.pass_key_on(connection, to.shard, to.tenant, key, became)
+                await store.tell(connection, to, row.id, json.dumps(said))
             for row, left in parts:
                 await _take_apart(connection, to, row.id, row.body, left)
         count = sum(max(row.jobs, 1) for row in taken)
@@ -77,15 +68,15 @@ class Settling:
         }
         there = [row for row, places in missing.items() if not places]
         rest = [row for row, ids in asked.items() if len(missing[row]) == len(ids)]
-        shard, tenant, region = to
         async with self._database.background() as connection, connection.transaction():
             if there:
-                await store.handed_over(connection, shard, tenant, there, region)
+                await store.handed_over(connection, to, there)
             if rest:
-                await store.withdraw(connection, shard, tenant, rest, region)
+                await store.withdraw(connection, to, rest)
             for row in missing.keys() - {*there, *rest}:
-                if (body := await store.body_of(connection, shard, tenant, row)) is not None:
-                    left = _without_keys(body, missing[row])  # of each of these it is asked next
+                body = await store.body_of(connection, to.shard, to.tenant, row)
+                if body is not None:
+                    left = _to_be_asked(body, missing[row])
                     await _take_apart(connection, to, row, body, dict.fromkeys(left))
 
 
@@ -94,21 +85,26 @@ async def _take_apart(
 ) -> None:
     """Of a call that was taken in part, these jobs are `left`: with what is remembered of each, or
     None, if it waits on."""
-    shard, tenant, region = to
-    if not await store.handed_over(connection, shard, tenant, [row], region):
+    if not await store.handed_over(connection, to, [row]):
         return  # the next owner of the shard was quicker
     ids = [id_at(row, place) for place in left]
     bodies = apart(body, dict(zip(left, ids, strict=True)))
     for id_, one, told in zip(ids, bodies, left.values(), strict=True):
-        await store.hold(connection, HeldCall(shard, tenant, id_, id_, 1, one, region))
+        call = HeldCall(to.shard, to.tenant, id_, id_, 1, one, to.region, to.under)
+        await store.hold(connection, call)
         if told is not None:
-            await store.tell(connection, shard, tenant, id_, json.dumps([told]), region)
+            await store.tell(connection, to, id_, json.dumps([told]))
 
 
-def _without_keys(body: bytes, places: Sequence[int]) -> list[int]:
-    """Beside jobs that were made, one with an Idempotency-Key is the earlier job that has it."""
+def _to_be_asked(body: bytes, places: Sequence[int]) -> list[int]:
+    """Beside jobs that were made, one with an Idempotency-Key is the earlier job that has it. But
+    one that replaces others may have been turned away for now: it is judged anew, with its key."""
     jobs = zip(places, jobs_at(body, places), strict=True)
-    return [place for place, new in jobs if new.idempotency_key is None]
+    return [
+        place
+        for place, new in jobs
+        if new.idempotency_key is None or (new.unique is not None and new.unique.replaces)
+    ]
 
 
 def _key_of(row: HeldRow) -> str | None:

@@ -18,6 +18,7 @@ from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import NO_EPOCH, JobId, ShardId
 from fairway.core.job import QueuedJob, is_heavy
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.homes import Meant
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.random_ids import JobIdFactory
@@ -28,16 +29,11 @@ from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
-from fairway.services.submit.already_written import find_doubles, jobs_there, written_before
+from fairway.services.submit.already_written import find_doubles, jobs_there
 from fairway.services.submit.hints import Hints
-from fairway.services.submit.idempotency_keys import (
-    are_few_keyed,
-    claims_of,
-    dedup_claims,
-    jobs_to_write,
-    with_claims,
-)
-from fairway.services.submit.out_of_place import OutOfPlace, be_in_place
+from fairway.services.submit.idempotency_keys import claims_of, dedup_claims
+from fairway.services.submit.keyed_jobs import write_keyed
+from fairway.services.submit.out_of_place import OutOfPlace, be_at_home, be_in_place
 from fairway.services.submit.submission_group import (
     SIZES,
     NewJob,
@@ -66,8 +62,8 @@ from fairway.services.submit.submission_group import (
 from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
-from fairway.store.connections.database import DISCONNECTED, ID_TAKEN, Database
-from fairway.store.submissions import KeyClaim, KeyHolder
+from fairway.store.connections.database import DISCONNECTED, ID_TAKEN, Connection, Database
+from fairway.store.submissions import KeyClaim
 
 
 class SubmissionPorts(NamedTuple):
@@ -134,11 +130,13 @@ class Submissions:
         is_admitted: bool = False,
         whole: WholeKey | None = None,
         ids: list[JobId] | None = None,
+        meant: Meant | None = None,
     ) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk.
 
         With a key for the `whole`, no job has one of its own, an id, or others to be unique among.
-        `ids` are theirs, where another server has made them.
+        `ids` are theirs, where another server has made them. `meant`, where another region sent
+        them: they are written while the tenant is at home here, by no newer home than this.
         """
         if not is_admitted:
             self.admit(tenant, len(wanted))
@@ -175,13 +173,13 @@ class Submissions:
         ]
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         claim = whole and KeyClaim(tenant.id, whole.key, whole.body_hash, ids[0])
-        one = Submission(jobs, None, verdicts, size_bytes_of(wanted), whole=claim)
+        one = Submission(jobs, None, verdicts, size_bytes_of(wanted), whole=claim, meant=meant)
         if has_traces:
             one = one._replace(jobs=traced(jobs, wanted), is_traced=True)
         if is_special:
             one = self._special(one, wanted, tenant)
         is_apart = self._tenant_shards.any_elsewhere(tenant.id, ids)
-        alone = shard if one.unique or is_apart else None
+        alone = shard if one.unique or is_apart or meant is not None else None
         together = self._database.together(shard)
         self._group(alone, together, is_heavy(len(jobs), one.size_bytes)).add(one)
         self._waiters.add(verdicts)
@@ -296,43 +294,26 @@ class Submissions:
     async def _write(
         self, shard: ShardId | None, group: list[Submission], seconds: float
     ) -> Written:
-        """Write the group, but no job whose key is taken or that is not the only one."""
-        claims = dedup_claims(group)
         at = first_shard(group, self._tenant_shards)
         async with self._database.hot(seconds, at) as connection:
             be_in_place(group, shard, self._tenant_shards)
-            scheduled, marks, with_traces = scheduled_in(group), marks_in(group), is_traced(group)
-            is_unique = any(item.unique for item in group)
-            if not (claims or is_unique):
-                await store.insert_jobs(
-                    connection, shard, jobs_in(group), scheduled, marks, traced=with_traces
-                )
-                return Written({}, {})
-            is_plain = scheduled is None and marks is None
-            written = Written({}, {})
-            if is_unique and shard is not None:
-                async with connection.transaction():
-                    written = await self._unique.write(connection, shard, group, claims)
-                taken = written.holders
-            elif is_plain and are_few_keyed(group, store.FEW_KEYED_JOBS):
-                taken = await store.claim_and_insert(
-                    connection, shard, [*claims.values()], [*with_claims(group)], traced=with_traces
-                )
-            else:
-                async with connection.transaction():
-                    taken = await store.claim_keys(connection, shard, list(claims.values()))
-                    winners = jobs_to_write(group, claims, taken)
-                    if winners:
-                        await store.insert_jobs(
-                            connection, shard, winners, scheduled, marks, traced=with_traces
-                        )
-            holders = taken | {
-                key: KeyHolder(claim.body_hash, claim.job)
-                for key, claim in claims.items()
-                if key not in taken
-            }
-            there = written_before(claims, taken, written.lost) if taken or written.lost else ()
-            return written._replace(holders=holders, there=frozenset(there))
+            if not any(item.meant for item in group):
+                return await self._write_group(connection, shard, group)
+            async with connection.transaction():
+                await be_at_home(connection, group)
+                return await self._write_group(connection, shard, group)
+
+    async def _write_group(
+        self, connection: Connection, shard: ShardId | None, group: list[Submission]
+    ) -> Written:
+        claims = dedup_claims(group)
+        if claims or any(item.unique for item in group):
+            return await write_keyed(connection, shard, group, claims, self._unique)
+        scheduled, marks = scheduled_in(group), marks_in(group)
+        await store.insert_jobs(
+            connection, shard, jobs_in(group), scheduled, marks, traced=is_traced(group)
+        )
+        return Written({}, {})
 
     def _answer(self, shards: set[ShardId], group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []

@@ -18,6 +18,7 @@ from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavaila
 from fairway.core.ids import JobId, PoolId, ShardId, TenantId, ids_from
 from fairway.core.job import JobMarks, QueuedJob, with_events
 from fairway.core.ownership.tenant_shards import TenantShards
+from fairway.core.regions.homes import Meant
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
 from fairway.core.unique import Lost, UniqueClaim, UniqueWish, Why
@@ -89,6 +90,7 @@ class Submission(NamedTuple):
     unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
     is_traced: bool = False  # some of its jobs belong to a trace
     whole: KeyClaim | None = None  # one key for all: they are written together or not at all
+    meant: Meant | None = None  # by which home another region sent them, if one did
 
 
 class Written(NamedTuple):

@@ -369,11 +369,12 @@ async def is_found(connection: Connection, statement: Statement, **values: Any) 
 
 
 async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
-    """Run a statement that returns no rows; answers how many rows it touched."""
+    """Run a statement that returns no rows; answers how many rows it touched, if it does so."""
     began, statement = now(), statement.at(connection)
     try:
         tag: str = await connection.execute(statement.text, *statement.bind(**values))
-        return int(tag.rsplit(" ", 1)[-1])
+        count = tag.rsplit(" ", 1)[-1]
+        return int(count) if count.isdigit() else 0
     finally:
         look_back(connection, statement, began)
 

@@ -1,7 +1,7 @@
 -- name: hold_call
 -- A call's jobs, for a home that cannot be reached; the same ids again are the same jobs.
-INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body, offered_to)
-VALUES (:shard, :tenant, :id::uuid, :last_id::uuid, 0, :jobs, :body, :offered_to)
+INSERT INTO held_jobs (shard, tenant, id, last_id, kind, job_count, body, offered_to, offered_under)
+VALUES (:shard, :tenant, :id::uuid, :last_id::uuid, 0, :jobs, :body, :offered_to, coalesce(:offered_under::bigint[], '{-1,-1}'))
 ON CONFLICT DO NOTHING
 
 -- name: hold_jobs
@@ -31,7 +31,7 @@ WITH gone AS (
     LEFT JOIN idempotency AS key ON key.shard = gone.shard AND key.tenant = gone.tenant AND key.job = gone.id
     ON CONFLICT (shard, tenant, id) DO UPDATE
         SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
-            offered_to = NULL, told = NULL
+            accepted_at = excluded.accepted_at, offered_to = NULL, told = NULL
         WHERE held_jobs.told IS NOT NULL
 )
 SELECT gone.id::text AS id FROM gone
@@ -76,40 +76,51 @@ SELECT DISTINCT shard FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told 
 SELECT DISTINCT tenant FROM held_jobs WHERE shard = :shard AND tenant > :after AND told IS NULL ORDER BY tenant LIMIT :limit
 
 -- name: held_of
--- The oldest that wait and may be sent to this region: no other was sent them. So many, or as many as are not too heavy: a
--- row is a whole call. (How long a text is stands with its place, so none is read for that.)
-SELECT page.id::text AS id, page.kind, page.job_count, page.body, page.offered_to FROM (
+-- The oldest that wait and may be sent to this region: no other was sent them, nor this one under an older home, for then
+-- they may have left it again. So many, or as many as are not too heavy: a row is a whole call. (How long a text is stands
+-- with its place, so none is read for that.)
+SELECT page.id::text AS id, page.kind, page.job_count, page.body, page.offered_to, page.offered_under FROM (
     SELECT found.*, sum(octet_length(found.body)) OVER (
         ORDER BY found.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
     FROM (
-        SELECT id, kind, job_count, body, offered_to FROM held_jobs
+        SELECT id, kind, job_count, body, offered_to, offered_under FROM held_jobs
         WHERE shard = :shard AND tenant = :tenant AND id > :after::uuid AND told IS NULL
-          AND coalesce(offered_to, :region) = :region
+          AND (offered_to IS NULL OR (offered_to = :region AND offered_under = :under::bigint[]))
         ORDER BY held_jobs.id LIMIT :limit
     ) AS found
 ) AS page WHERE coalesce(page.bytes_before, 0) < :bytes_max::bigint ORDER BY page.id
 
 -- name: doubtful_of
--- The oldest that were sent to another region, which may have them; of those that can be asked. It is asked by their ids alone.
-SELECT id::text AS id, kind, job_count, ''::bytea AS body, offered_to FROM held_jobs
+-- The oldest that were sent to another region, or under an older home: that region may have them, or have had them. Of those
+-- that can be asked; it is asked by their ids alone.
+SELECT id::text AS id, kind, job_count, ''::bytea AS body, offered_to, offered_under FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND told IS NULL AND offered_to IS NOT NULL AND offered_to <> ALL(:but::text[])
+  AND (offered_under < :under::bigint[] OR (offered_under = :under::bigint[] AND offered_to <> :region))
 ORDER BY id LIMIT :limit
 
 -- name: offer_held
 -- From here on that region may have them, whatever we hear. Not what another server sent elsewhere since we read it.
-UPDATE held_jobs SET offered_to = :region
+UPDATE held_jobs SET offered_to = :region, offered_under = :under::bigint[]
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
-  AND coalesce(offered_to, :region) = :region
+  AND (offered_to IS NULL OR (offered_to = :region AND offered_under = :under::bigint[]))
 RETURNING id::text AS id
 
 -- name: withdraw_held
--- The region that was asked has none of these, and will not take them any more.
+-- The region that was asked never had any of these, and takes nothing any more that was sent under that home. What another
+-- server sent to it since under a newer one is not meant.
 UPDATE held_jobs SET offered_to = NULL
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL AND offered_to = :region
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL
+  AND offered_to = :region AND offered_under = :under::bigint[]
 
 -- name: handed_over
 -- The region that they were offered to has them. What was offered to another since is its own to hand over.
-DELETE FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region
+DELETE FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region AND kind <> 1
+
+-- name: left_for_good
+-- So it is with jobs that were here before they left; that they were is not forgotten, for whoever sent them here may ask.
+UPDATE held_jobs SET told = '""', body = ''
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region AND kind = 1
 
 -- name: tell_held
 UPDATE held_jobs SET told = :told, body = ''
@@ -121,11 +132,10 @@ SELECT true AS is_held FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS NULL LIMIT 1
 
 -- name: arrived_jobs
--- These are among the jobs here, by way of the region that their calls were sent to, so the calls are settled. To ask that
--- region would be too late, for it has them no longer; and were it the home again, it would take them for new. Not calls of
--- several jobs: of the others nothing is known yet.
+-- These are among the jobs here, by way of the region that they were sent to, so they are settled: what may be here again
+-- is not held. Not calls of several jobs: of the others nothing is known yet.
 DELETE FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND kind = 0 AND job_count = 1 AND told IS NULL
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND kind < 2 AND job_count = 1 AND told IS NULL
 
 -- name: pass_key_on
 -- The Idempotency-Key of a job that turned out to be another is that one's here, too: it may come back with its tenant, and
@@ -134,9 +144,11 @@ UPDATE idempotency SET job = :became::uuid WHERE shard = :shard AND tenant = :te
 
 -- name: find_held
 -- Calls that a job may have come with, if it is held here or what became of it is known: ids of calls that came at one moment
--- through several servers lie between each other. Of the nearest so many, for a tenant may have very many.
+-- through several servers lie between each other. Of the nearest so many of its millisecond; what waits by itself has its id.
 SELECT id::text AS id, kind, job_count, told, accepted_at FROM (
-    SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id <= :id::uuid ORDER BY id DESC LIMIT 32
+    SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id BETWEEN :lowest::uuid AND :id::uuid
+                              AND (job_count > 1 OR id = :id::uuid)
+    ORDER BY id DESC LIMIT 32
 ) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
 
 -- name: body_of_held
@@ -152,7 +164,8 @@ FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NULL GROUP BY tenan
 DELETE FROM held_jobs WHERE shard = ANY(:shards::int[]) AND told IS NOT NULL AND accepted_at < now() - make_interval(days => :days)
 
 -- name: known_jobs
--- Which of these are in this store, as jobs, schedules or held; what was offered to a region that is named is not meant.
+-- Which of these are in this store, as jobs, schedules or held, or were and left it; what is held and was offered to a region
+-- that is named is not meant.
 SELECT id::text AS id FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
 UNION
 SELECT made.id::text FROM schedules
@@ -161,7 +174,7 @@ WHERE schedules.shard = :shard AND schedules.tenant = :tenant AND made.id = ANY(
 UNION
 SELECT id::text FROM held_jobs
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
-  AND (:but_offered_to::text IS NULL OR offered_to IS DISTINCT FROM :but_offered_to::text)
+  AND (told IS NOT NULL OR :but_offered_to::text IS NULL OR offered_to IS DISTINCT FROM :but_offered_to::text)
 
 -- name: insert_moved_jobs
 -- As they stood in the store that they come from; the same ids again are the same jobs.

@@ -58,6 +58,20 @@ GROUP BY 1
 -- Whoever moves homes is alone: what it read of them holds until it is done.
 SELECT region FROM region_state FOR UPDATE
 
+-- name: stay_at_home
+-- Until this transaction ends no home moves in this store. Of the table, not of rows: tenants that never moved have none, and
+-- whoever moves homes waits in line, however many come and go.
+LOCK TABLE tenant_homes IN ROW SHARE MODE
+
+-- name: home_here
+-- By what is on disk: whether a tenant is at home here, and its home, if it ever moved.
+SELECT coalesce(home.region, state.directory) = state.region AS is_here, home.region, home.term, home.directory_term
+FROM region_state AS state LEFT JOIN tenant_homes AS home ON home.tenant = :tenant
+
+-- name: move_homes
+-- What other regions send is being written while they were at home here; from here on nothing of it is.
+LOCK TABLE tenant_homes IN EXCLUSIVE MODE
+
 -- name: home_of
 SELECT region, term, directory_term FROM tenant_homes WHERE tenant = :tenant
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, Term
+from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, Term, lowest_of_moment
 from fairway.core.object_storage.reference import MARK
-from fairway.core.regions.held import HeldCall, HeldKind
+from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.store.connections.database import (
     Connection,
     execute,
@@ -33,6 +33,7 @@ class HeldRow(NamedTuple):
     jobs: int
     body: bytes
     offered_to: str | None
+    offered_under: Sequence[int]  # a `HomeVersion`
 
 
 class FoundHeld(NamedTuple):
@@ -94,54 +95,44 @@ async def tenants_with_held(
 
 async def held_of(
     connection: Connection,
-    shard: ShardId,
-    tenant: TenantId,
-    region: str,
+    home: SentTo,
     limit: int,
     after: str = LOWEST_JOB_ID,
 ) -> list[HeldRow]:
-    """What may be sent to this region; at least one row, if there is any."""
-    asked = {"shard": shard, "tenant": tenant, "region": region, "limit": limit, "after": after}
+    """What may be sent to this home; at least one row, if there is any."""
+    asked = {**home._asdict(), "limit": limit, "after": after}
     return await fetch_as(HeldRow, connection, _SQL["held_of"], **asked, bytes_max=BYTES_AT_ONCE)
 
 
 async def doubtful_of(
-    connection: Connection, shard: ShardId, tenant: TenantId, but: Sequence[str], limit: int
+    connection: Connection, home: SentTo, but: Sequence[str], limit: int
 ) -> list[HeldRow]:
-    """What was sent to a region other than these."""
-    asked = {"shard": shard, "tenant": tenant, "but": but, "limit": limit}
+    """What was sent elsewhere, or under an older home than this; not to one of those regions."""
+    asked = {**home._asdict(), "but": but, "limit": limit}
     return await fetch_as(HeldRow, connection, _SQL["doubtful_of"], **asked)
 
 
-async def offer(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
-) -> set[str]:
-    """Those that may be sent there: the others are gone, or were offered to another region."""
-    asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    return set(await fetch_values(connection, _SQL["offer_held"], **asked, region=region))
+async def offer(connection: Connection, to: SentTo, ids: Sequence[str]) -> set[str]:
+    """Those that may be sent there: the others are gone, or another may have them."""
+    return set(await fetch_values(connection, _SQL["offer_held"], **to._asdict(), ids=ids))
 
 
-async def withdraw(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
-) -> None:
-    asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    await execute(connection, _SQL["withdraw_held"], **asked, region=region)
+async def withdraw(connection: Connection, to: SentTo, ids: Sequence[str]) -> None:
+    """Nobody has what was sent there."""
+    await execute(connection, _SQL["withdraw_held"], **to._asdict(), ids=ids)
 
 
-async def handed_over(
-    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str], region: str
-) -> int:
+async def handed_over(connection: Connection, to: SentTo, ids: Sequence[str]) -> int:
     """That region has them: they are held no longer. How many of them were its own until now."""
-    asked = {"shard": shard, "tenant": tenant, "ids": ids}
-    return await execute(connection, _SQL["handed_over"], **asked, region=region)
+    asked = {"shard": to.shard, "tenant": to.tenant, "ids": ids, "region": to.region}
+    gone = await execute(connection, _SQL["handed_over"], **asked)
+    return gone + await execute(connection, _SQL["left_for_good"], **asked)
 
 
-async def tell(
-    connection: Connection, shard: ShardId, tenant: TenantId, id_: str, told: str, region: str
-) -> None:
+async def tell(connection: Connection, to: SentTo, id_: str, told: str) -> None:
     """What became of it in that region, for whoever asks."""
-    asked = {"shard": shard, "tenant": tenant, "id": id_, "told": told}
-    await execute(connection, _SQL["tell_held"], **asked, region=region)
+    asked = {"shard": to.shard, "tenant": to.tenant, "id": id_, "told": told}
+    await execute(connection, _SQL["tell_held"], **asked, region=to.region)
 
 
 async def is_any_held(
@@ -171,7 +162,7 @@ async def find(
     connection: Connection, shard: ShardId, tenant: TenantId, job: JobId
 ) -> list[FoundHeld]:
     """The calls that may have brought this job."""
-    asked = {"shard": shard, "tenant": tenant, "id": job}
+    asked = {"shard": shard, "tenant": tenant, "id": job, "lowest": lowest_of_moment(job)}
     return await fetch_as(FoundHeld, connection, _SQL["find_held"], **asked)
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from fairway.core.errors import Conflict
 from fairway.core.ids import TenantId
-from fairway.core.regions.homes import DirectoryClaim, DirectoryTerm, Home, HomeTerm
+from fairway.core.regions.homes import DirectoryClaim, DirectoryTerm, Home, HomeTerm, Meant
 from fairway.core.regions.region_map import StoreSigns
 from fairway.store.connections.database import (
     Connection,
@@ -83,7 +83,9 @@ async def read_region(connection: Connection) -> RegionRow:
 
 async def follow(connection: Connection, claim: DirectoryClaim) -> None:
     """If it stands above the one that is followed."""
-    await execute(connection, _SQL["follow_directory"], directory=claim.region, term=claim.term)
+    async with connection.transaction():
+        await lock_homes(connection)
+        await execute(connection, _SQL["follow_directory"], directory=claim.region, term=claim.term)
 
 
 async def hold_directory(connection: Connection, claim: DirectoryClaim) -> bool:
@@ -125,9 +127,29 @@ async def count_homes(connection: Connection, directory: str) -> dict[str, int]:
 
 
 async def lock_homes(connection: Connection) -> RegionRow:
-    """Until this transaction ends nobody else moves a home."""
+    """Until this transaction ends nobody else moves a home, nor takes what other regions send."""
     await execute(connection, _SQL["lock_homes"])
+    await _move_homes(connection)
     return await read_region(connection)
+
+
+async def _move_homes(connection: Connection) -> None:
+    await execute(connection, _SQL["move_homes"])
+
+
+async def stay_at_home(connection: Connection, meant: Mapping[TenantId, Meant]) -> set[TenantId]:
+    """Those of these tenants that are at home here, under no newer home than their senders know:
+    until this transaction ends nothing changes that."""
+    await execute(connection, _SQL["stay_at_home"])
+    found: set[TenantId] = set()
+    for tenant, sent in meant.items():
+        row = await fetch_row(connection, _SQL["home_here"], tenant=tenant)
+        if row is None or not row["is_here"]:
+            continue
+        known = None if row["region"] is None else Home(*tuple(row)[1:])
+        if not sent.is_outdated(known):
+            found.add(tenant)
+    return found
 
 
 async def home_of(connection: Connection, tenant: TenantId) -> Home | None:
@@ -250,7 +272,9 @@ async def store_changes(connection: Connection, kind: Kind, rows: Sequence[str])
     """Answers how many could not be stored, for their number or name is another's here."""
     text = f"[{','.join(rows)}]"
     if kind == "homes":
-        await execute(connection, _SQL["store_homes"], rows=text)
+        async with connection.transaction():
+            await _move_homes(connection)
+            await execute(connection, _SQL["store_homes"], rows=text)
         return 0
     if kind == "keys":
         await execute(connection, _SQL["store_keys"], rows=text)

@@ -24,7 +24,7 @@ WITH gone AS (
     LEFT JOIN keys ON keys.tenant = gone.tenant AND keys.job = gone.id
     ON CONFLICT (shard, tenant, id) DO UPDATE
         SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
-            offered_to = NULL, told = NULL
+            accepted_at = excluded.accepted_at, offered_to = NULL, told = NULL
         WHERE held_jobs.told IS NOT NULL
 )
 SELECT gone.id::text AS id FROM gone
