@@ -15,6 +15,8 @@ HTTP statuses are decided in `wire/problems.py`, never here. The docstring is th
 
 from __future__ import annotations
 
+from typing import Self
+
 from fairway.core.backpressure.rate_limit import Quota
 
 
@@ -28,6 +30,15 @@ class FairwayError(Exception):
         self.code = code or type(self).code
         self.field = field  # JSON pointer of the offending field, when there is one
         super().__init__(self.message)
+
+    def as_value(self) -> Self:
+        """The same, for whoever keeps or answers it: what was said, without the way it came.
+
+        That leads to every frame on it, and they to all that they hold: requests, whole batches,
+        often this very error. Nobody but the collector would find such a circle.
+        """
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
 
 
 class Refused(FairwayError):

@@ -181,7 +181,7 @@ def reply_text(status: int, body: bytes, headers: Iterable[Header]) -> bytes:
 
 def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes, list[Header]]:
     """Status, body and headers of an error, for raw callables and for Starlette alike."""
-    problem = problems.problem_of(error, request_id=request_id or secrets.token_hex(8))
+    problem = problems.problem_of(error.as_value(), request_id=request_id or secrets.token_hex(8))
     headers: list[Header] = [(b"content-type", problems.CONTENT_TYPE.encode()), NO_SNIFF]
     if isinstance(error, LimitReached | Unavailable):
         headers.append(retry_after(error.retry_after_seconds))

@@ -303,7 +303,7 @@ class SubmitBatch:
                     new = new._replace(trace=trace)
                 return new if key is None else _keyed(new, text, key)
             except FairwayError as error:
-                return error
+                return error.as_value()
 
         return understand
 

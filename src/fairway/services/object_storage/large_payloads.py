@@ -217,7 +217,7 @@ async def _each(
             try:
                 answers[place] = await work(new)
             except Refused as refused:
-                answers[place] = refused
+                answers[place] = refused.as_value()
             except Exception as error:  # raised again by whoever asked
                 failures.append(error)
             if failures:

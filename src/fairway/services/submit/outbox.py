@@ -180,7 +180,7 @@ class Outbox:
             try:
                 found[row.id] = await read(tenant, row.request.encode())
             except InvalidRequest as error:
-                refused[row.id] = error
+                refused[row.id] = error.as_value()
             except FairwayError:
                 raise
             except Exception as error:  # a mistake of ours must not keep everybody's jobs out
