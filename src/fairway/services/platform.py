@@ -26,7 +26,7 @@ from fairway.services import shutdown
 from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
-from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
+from fairway.services.backpressure.waiting_slots import HeavyWork, long_looks, waiting_room
 from fairway.services.billing.billing import Billing, BillingPorts
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.engine import Engine, EnginePorts, dispatch_settings
@@ -124,6 +124,7 @@ class Platform:
         )
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyWork(self.waiting)
+        self.long_looks = long_looks()
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.job_ids = JobIdFactory(self.store_clock, settings.region_number)

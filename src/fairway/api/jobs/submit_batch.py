@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
 PART_ITEMS = 32  # of a batch, between two looks at the clock
+SHORT_ITEMS = 256  # looked at within some two milliseconds
 Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong with it
 
 
@@ -160,6 +162,7 @@ class SubmitBatch:
         (_, tenant), (wanted, whole) = asked_by, batch
         good, spans = self._begun(tenant, _good(wanted))
         with ExitStack() as under_way:
+            under_way.callback(self._charge, scope, tenant, wanted)
             for span in spans.values():
                 under_way.enter_context(span)
             if tenant.parts:
@@ -176,19 +179,22 @@ class SubmitBatch:
         if len(good) < len(wanted):
             verdicts = iter(answers)
             answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
-        bad = 0
-        for answer in answers:
-            if isinstance(answer, FairwayError):
-                self._platform.admission.count_refusal(tenant, answer.code)
-                bad += isinstance(answer, InvalidRequest)
-        if bad:
-            self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
+        codes = Counter(one.code for one in answers if isinstance(one, FairwayError))
+        for code, count in codes.items():
+            self._platform.admission.count_refusal(tenant, code, count)
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
         if not tenant.parts:  # else the next one is for another owner
             headers += self._passing.owner_header(scope, tenant)
         if (whole or (good and good[0].idempotency_key)) and _all_replayed(answers):
             headers.append(REPLAYED)
-        await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
+        await send_whole(scope, send, 200, messages.encode(await _reply_of(answers)), headers)
+
+    def _charge(self, scope: Scope, tenant: Tenant, wanted: list[Wanted]) -> None:
+        """For what was refused, once the good ones were judged: a full bucket lets in a batch that
+        is larger than it."""
+        bad = sum(isinstance(one, InvalidRequest) for one in wanted)
+        if bad:
+            self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(wanted), bad)
 
     async def _verdicts(
         self, asked_by: tuple[str, Tenant], good: list[NewJob], whole: WholeKey | None
@@ -232,16 +238,18 @@ class SubmitBatch:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts, keys, traces = items_of(body, of_all)
-        if not tenant.parts:  # where they go is not known yet
-            self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
-        understand = self._reader(plain=plain)
-        work, found = WorkInParts(), list[Wanted]()
+        understand, found = self._reader(plain=plain), list[Wanted]()
         own_keys: Sequence[str | None] = keys or [None] * len(texts)
         own_traces: Sequence[bytes | None] = traces or [None] * len(texts)
-        for start in range(0, len(texts), PART_ITEMS):
-            part = slice(start, start + PART_ITEMS)
-            found += map(understand, texts[part], own_keys[part], own_traces[part])
-            await work.let_others()
+        is_short = len(texts) <= SHORT_ITEMS
+        async with nullcontext() if is_short else self._platform.long_looks.held(tenant.id):
+            if not tenant.parts:  # where they go is not known yet
+                self._platform.submissions.look(tenant, len(texts))  # refusing must cost us little
+            work = WorkInParts()
+            for start in range(0, len(texts), PART_ITEMS):
+                part = slice(start, start + PART_ITEMS)
+                found += map(understand, texts[part], own_keys[part], own_traces[part])
+                await work.let_others()
         key, in_parts = None if keys else of_all.key, bool(tenant.parts)
         return self._with_key(body, texts, found, key, in_parts=in_parts)
 
@@ -355,17 +363,17 @@ def _all_replayed(answers: list[Verdict]) -> bool:
     return bool(accepted) and all(answer.replayed for answer in accepted)
 
 
-def _reply_of(answers: list[Verdict]) -> messages.BatchReply:
-    items = [
-        messages.BatchItem(status=202, id=answer.id)
-        if isinstance(answer, Accepted)
-        else _refused_item(answer)
-        for answer in answers
-    ]
+async def _reply_of(answers: list[Verdict]) -> messages.BatchReply:
+    work, items = WorkInParts(), list[messages.BatchItem]()
+    for start in range(0, len(answers), PART_ITEMS):
+        items += map(_item, answers[start : start + PART_ITEMS])
+        await work.let_others()
     accepted = sum(item.status == 202 for item in items)
     return messages.BatchReply(accepted=accepted, items=items)
 
 
-def _refused_item(error: FairwayError) -> messages.BatchItem:
-    problem = problem_of(error)
+def _item(answer: Verdict) -> messages.BatchItem:
+    if isinstance(answer, Accepted):
+        return messages.BatchItem(status=202, id=answer.id)
+    problem = problem_of(answer)
     return messages.BatchItem(status=problem.status, problem=msgspec.to_builtins(problem))

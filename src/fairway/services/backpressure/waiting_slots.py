@@ -17,6 +17,7 @@ from fairway.core.errors import LimitReached
 from fairway.core.ids import TenantId
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
+from fairway.services.backpressure.owner_slots import OwnerSlots
 
 RETRY_SECONDS = 5
 HEAVY_RETRY_SECONDS = 1  # this line moves quickly
@@ -25,6 +26,7 @@ MANY_WAITS_TENANT_MAX, MANY_WAITS_MAX = 32, 512  # each watches up to a thousand
 DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX = 32, 128  # each holds a few pieces
 HEAVY_TENANT_BYTES = 64 << 20  # of bodies that wait in memory
 HEAVY_BYTES, HEAVY_SHARED_BYTES = 256 << 20, 128 << 20  # the rest is for who has none there yet
+LONG_LOOKS_MAX = 2  # each leaves others twice as long as it takes
 
 Result = TypeVar("Result")
 
@@ -204,6 +206,14 @@ class Turns:
             line.remove(mine)
             if not line:
                 del self._lines[tenant]
+
+
+def long_looks() -> OwnerSlots:
+    """For what is light but many: looked at in parts, between other requests. Of one tenant one at
+    a time; as many as it has connections would leave nobody else a turn."""
+    return OwnerSlots(
+        "long requests of yours are being looked at", per_owner=1, in_all=LONG_LOOKS_MAX
+    )
 
 
 def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:

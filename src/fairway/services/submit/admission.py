@@ -141,9 +141,10 @@ class Admission:
                 f" {early_us / 1e6:.3f} s.",
             )
 
-    def charge(self, tenant: Tenant, refused_bytes: int) -> None:
-        """Work that was refused after it was looked at is not free."""
-        count = refused_bytes // REFUSED_BYTES_PER_TOKEN
+    def charge(self, tenant: Tenant, refused_bytes: int, refused: int = 0) -> None:
+        """Work that was refused after it was looked at is not free: so many jobs cost at least what
+        they would have cost had they been good."""
+        count = max(refused, refused_bytes // REFUSED_BYTES_PER_TOKEN)
         if count:
             self.charge_refused(tenant, count)
 
@@ -192,10 +193,10 @@ class Admission:
     def depth(self, tenant: Tenant) -> int:
         return self._dispatcher.depth_of(tenant.id)
 
-    def count_refusal(self, tenant: Tenant, code: str) -> None:
-        """A submission was refused, here or by somebody else."""
-        self._metrics.refused.labels(code).inc()
-        self._refused.setdefault(tenant.id, Counter())[code] += 1
+    def count_refusal(self, tenant: Tenant, code: str, count: int = 1) -> None:
+        """So many submissions were refused, here or by somebody else."""
+        self._metrics.refused.labels(code).inc(count)
+        self._refused.setdefault(tenant.id, Counter())[code] += count
 
     def refusals(self, tenant: Tenant) -> dict[str, int]:
         """Submissions refused by this server since it started, by code."""
