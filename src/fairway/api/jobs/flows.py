@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -20,7 +23,7 @@ from fairway.api.http.headers import idempotency_key, trace_header
 from fairway.api.jobs import views
 from fairway.api.jobs.listing import OF_CHILDREN
 from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job, refuse_unique
-from fairway.api.payloads.body_cost import weigh
+from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, is_large, weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import FairwayError, InvalidRequest, NotFound
@@ -29,7 +32,7 @@ from fairway.core.ids import LOWEST_JOB_ID, JobId, parse_job_id
 from fairway.core.tenant import Tenant
 from fairway.core.unique import NOT_IN_A_FLOW
 from fairway.runtime.loops import WorkInParts
-from fairway.services.jobs.flows import FlowFilter, FlowRecord
+from fairway.services.jobs.flows import FlowFilter
 from fairway.services.platform import Platform
 from fairway.services.submit.flow_intake import FlowPage, WantedFlow
 from fairway.services.submit.submission_group import NewJob
@@ -46,7 +49,7 @@ from fairway.wire.messages import JobList
 from fairway.wire.payload import HOLDS_NUL
 
 BODY_BYTES_MAX = 4 << 20
-PART_ITEMS = 32  # between two looks at the clock
+LOOKED_AT = "fairway.looked_at"  # so many jobs of a call, when it was refused
 FLOW_ID = "01980a5e-7c1b-7000-8000-0d15ea5e0001"
 KINDS = {"group": Kind.GROUP, "chain": Kind.CHAIN}
 NEEDS = {"succeeded": Needs.SUCCEEDED, "ended": Needs.ENDED}
@@ -99,8 +102,9 @@ async def create_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     and its callback when all have ended; those of a chain start one after the other, each with the
     result of the one before. With `after` the first of them wait for jobs that are there already.
     """
-    body, wanted = await _read(request, platform, tenant, FlowRequest)
-    flow = await _wanted(wanted, platform, tenant)
+    with _paid(request, platform, tenant):
+        body, wanted = await _read(request, platform, tenant, FlowRequest)
+        flow = await _wanted(wanted, request, platform, tenant)
     within = _tracer(request, platform, tenant)
     last = flow.callback and within(flow.callback)
     flow = flow._replace(jobs=list(map(within, flow.jobs)), callback=last)
@@ -128,7 +132,7 @@ async def list_flows(request: Request, platform: Platform, tenant: Tenant) -> Re
     """
     found = await platform.flows.page(tenant.id, _filter(request))
     after = None if found.last is None else filters.cursor_of(found.last)
-    return json_reply(FlowList(flows=[_shown(one) for one in found.flows], next_cursor=after))
+    return json_reply(FlowList(flows=list(map(views.flow_view, found.flows)), next_cursor=after))
 
 
 @Endpoint(
@@ -148,9 +152,10 @@ async def add_flow_jobs(request: Request, platform: Platform, tenant: Tenant) ->
     which it is.
     """
     flow = _flow_id(request)
-    _, wanted = await _read(request, platform, tenant, FlowPageRequest)
-    within = _tracer(request, platform, tenant)
-    jobs = list(map(within, await _jobs(wanted.jobs, platform, tenant)))
+    with _paid(request, platform, tenant):
+        _, wanted = await _read(request, platform, tenant, FlowPageRequest)
+        jobs = await _jobs(wanted.jobs, request, platform, tenant)
+    jobs = list(map(_tracer(request, platform, tenant), jobs))
     page = FlowPage(wanted.start, jobs, is_last=not wanted.more)
     await request.app.state.passing.admit(tenant, len(jobs))
     ids = await platform.flow_intake.add_page(tenant, flow, page, is_admitted=True)
@@ -236,7 +241,17 @@ async def replay_flow(request: Request, platform: Platform, tenant: Tenant) -> R
     return json_reply(FlowReplayed(replayed=await platform.flows.replay(tenant.id, flow)), 202)
 
 
-# -- words ---------------------------------------------------------------------------------------
+@contextmanager
+def _paid(request: Request, platform: Platform, tenant: Tenant) -> Iterator[None]:
+    """Who sends what is refused pays for as many jobs as were looked at."""
+    if is_large(request.scope):
+        platform.admission.refuse_debtors(tenant)
+    try:
+        yield
+    except InvalidRequest:
+        size_bytes = request.scope.get(BODY_BYTES, 0)
+        platform.admission.charge(tenant, size_bytes, request.scope.get(LOOKED_AT, 1))
+        raise
 
 
 async def _read(request: Request, platform: Platform, tenant: Tenant, kind: Any) -> tuple[Any, Any]:
@@ -246,11 +261,12 @@ async def _read(request: Request, platform: Platform, tenant: Tenant, kind: Any)
     try:
         return body, msgspec.json.decode(body, type=kind)
     except UNDECODABLE as error:
-        platform.admission.charge(tenant, request.scope.get(BODY_BYTES, 0))
         raise invalid(error, body) from None
 
 
-async def _wanted(wanted: FlowRequest, platform: Platform, tenant: Tenant) -> WantedFlow:
+async def _wanted(
+    wanted: FlowRequest, request: Request, platform: Platform, tenant: Tenant
+) -> WantedFlow:
     kind, arguments = KINDS[wanted.kind], list(wanted.arguments)
     if not wanted.jobs:
         raise InvalidRequest("A flow has at least one job.", field="/jobs")
@@ -263,13 +279,12 @@ async def _wanted(wanted: FlowRequest, platform: Platform, tenant: Tenant) -> Wa
         raise InvalidRequest(
             f"At most {STARTERS_MAX} jobs of a group wait for others.", field="/jobs"
         )
-    jobs = await _jobs(wanted.jobs, platform, tenant, arguments)
+    after = _after(wanted)
+    jobs = await _jobs(wanted.jobs, request, platform, tenant, arguments)
     callback = None
     if bytes(wanted.callback) != b"null":
         callback = _job(wanted.callback, platform, "/callback", None)
-    return WantedFlow(
-        kind, jobs, arguments, callback, NEEDS[wanted.on_all], _after(wanted), wanted.more
-    )
+    return WantedFlow(kind, jobs, arguments, callback, NEEDS[wanted.on_all], after, wanted.more)
 
 
 def _check_chain(wanted: FlowRequest, arguments: Sequence[str | None]) -> None:
@@ -303,6 +318,7 @@ def _after(wanted: FlowRequest) -> list[JobId]:
 
 async def _jobs(
     texts: Sequence[Raw],
+    request: Request,
     platform: Platform,
     tenant: Tenant,
     arguments: Sequence[str | None] = (),
@@ -312,12 +328,15 @@ async def _jobs(
             f"At most {PAGE_MAX} jobs come with one call; send more of a group in pages.",
             field="/jobs",
         )
-    platform.submissions.look(tenant, len(texts))
-    work, found = WorkInParts(), []
-    for place, text in enumerate(texts):
-        argument = arguments[place] if place < len(arguments) else None
-        found.append(_job(text, platform, f"/jobs/{place}", argument))
-        if place % PART_ITEMS == PART_ITEMS - 1:
+    found: list[NewJob] = []
+    async with platform.long_looks.held(tenant.id, is_small=True):
+        platform.submissions.look(tenant, len(texts))
+        work = WorkInParts()
+        for place, (text, argument) in enumerate(zip_longest(texts, arguments)):
+            request.scope[LOOKED_AT] = place + 1
+            look, size = partial(_job, text, platform, f"/jobs/{place}", argument), len(text)
+            is_light = size <= CAREFUL_BYTES_MAX
+            found.append(look() if is_light else await platform.heavy.run(tenant.id, look, size))
             await work.let_others()
     return found
 
@@ -378,23 +397,4 @@ def _filter(request: Request) -> FlowFilter:
 
 async def _view(platform: Platform, tenant: Tenant, flow: JobId) -> FlowView:
     found = await platform.flows.look(tenant.id, flow)
-    return _shown(found, await platform.flows.error_of(tenant.id, found))
-
-
-def _shown(found: FlowRecord, error: bytes | None = None) -> FlowView:
-    return FlowView(
-        id=found.id,
-        kind=Kind(found.kind).name.lower(),
-        state=found.label,
-        on_all=Needs(found.needs).name.lower(),
-        total=found.members,
-        succeeded=found.succeeded,
-        failed=found.failed,
-        cancelled=found.cancelled,
-        complete=not found.is_open,
-        callback=found.waiting[0] if found.waiting else None,
-        failed_job=found.last_failed,
-        error=None if error is None else Raw(error),
-        created_at=found.created_at,
-        finished_at=found.finished_at,
-    )
+    return views.flow_view(found, await platform.flows.error_of(tenant.id, found))

@@ -59,7 +59,7 @@ async def wanted_schedule(request: Request, platform: Platform) -> ScheduleReque
             tenant.id, partial(_understood, body, payload_max), len(body)
         )
     except InvalidRequest:
-        platform.admission.charge(tenant, request.scope.get(BODY_BYTES, 0))
+        platform.admission.charge(tenant, request.scope.get(BODY_BYTES, 0), 1)
         raise
 
 

@@ -37,9 +37,9 @@ from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
 from fairway.api.jobs.unique import replaces_others, unique_wish
 from fairway.api.payloads.body_cost import (
-    CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
     UPLOAD_IT,
+    is_brief,
     is_large,
     weigh,
 )
@@ -219,12 +219,22 @@ class SubmitJob:
     async def _read(self, scope: Scope, receive: Receive, tenant: Tenant) -> tuple[bytes, NewJob]:
         counted = (self._bodies, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT, counted=counted)
-        plain = len(body) <= LIGHT_BYTES and is_plain(body)
-        if plain or len(body) <= CAREFUL_BYTES_MAX:
-            return body, self._understand(body, plain=plain)
-        # a long look must not hold up everybody else
+        if len(body) <= LIGHT_BYTES and is_plain(body):
+            return body, self._understand(body, plain=True)
+        return body, await self._understand_with_care(tenant, body)
+
+    async def _understand_with_care(self, tenant: Tenant, body: bytes) -> NewJob:
+        """However short it is: that takes so long that to be refused is not free."""
+        self._platform.admission.refuse_debtors(tenant)
         look = partial(self._understand, body, plain=False)
-        return body, await self._platform.heavy.run(tenant.id, look, len(body))
+        try:
+            if is_brief(body):
+                return look()
+            # a long look must not hold up everybody else
+            return await self._platform.heavy.run(tenant.id, look, len(body))
+        except InvalidRequest:
+            self._platform.admission.charge_refused(tenant, 1)
+            raise
 
     def _understand(self, body: bytes, *, plain: bool) -> NewJob:
         if not plain:

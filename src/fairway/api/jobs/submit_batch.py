@@ -34,8 +34,8 @@ from fairway.api.jobs.submit import (
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.unique import replaces_others
 from fairway.api.payloads.body_cost import (
-    CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
+    is_brief,
     is_large,
     weigh,
 )
@@ -150,7 +150,7 @@ class SubmitBatch:
         counted = (self._platform.bodies.requests, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
-        if plain or len(body) <= CAREFUL_BYTES_MAX:
+        if plain or is_brief(body):
             return body, await self._understand_in_parts(tenant, body, of_all, plain=plain)
         # a long look must not hold up everybody else
         look = partial(self._understand, body, of_all, in_parts=bool(tenant.parts))

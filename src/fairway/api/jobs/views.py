@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct
 
 from fairway.core.failure.fingerprint import as_text
 from fairway.core.failure.retry import Counters
-from fairway.core.flows import NEVER
+from fairway.core.flows import NEVER, Kind, Needs
 from fairway.core.ids import unix_ms_of
 from fairway.core.insight.trace_context import traceparent_of
 from fairway.core.job import JobRecord
@@ -18,9 +18,11 @@ from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
 from fairway.core.scheduling.timing import OnLate
 from fairway.core.unix_time import from_unix_ms
+from fairway.services.jobs.flows import FlowRecord
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire.exchange import NULL
+from fairway.wire.flows import FlowView
 from fairway.wire.messages import CheckpointSeen, JobView
 
 
@@ -83,6 +85,25 @@ def _last_progress(record: JobRecord) -> bytes | None:
         return None
     said = bytes(_decode_note(record.history[-1]).progress)
     return None if said == b"null" else said
+
+
+def flow_view(found: FlowRecord, error: bytes | None = None) -> FlowView:
+    return FlowView(
+        id=found.id,
+        kind=Kind(found.kind).name.lower(),
+        state=found.label,
+        on_all=Needs(found.needs).name.lower(),
+        total=found.members,
+        succeeded=found.succeeded,
+        failed=found.failed,
+        cancelled=found.cancelled,
+        complete=not found.is_open,
+        callback=found.waiting[0] if found.waiting else None,
+        failed_job=found.last_failed,
+        error=None if error is None else Raw(error),
+        created_at=found.created_at,
+        finished_at=found.finished_at,
+    )
 
 
 def _late_seconds(due: datetime | None, started: datetime | None) -> float | None:

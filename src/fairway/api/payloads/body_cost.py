@@ -17,6 +17,7 @@ from fairway.wire.value_count import VALUES_MAX, values_at_most
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
 CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
+CAREFUL_VALUES_MAX = 1_000  # a careful look takes half a millisecond for so many
 CHUNK_BYTES = 64 << 10
 UPLOAD_IT = (
     "Put a larger payload where POST /v1/uploads says, and send payload_upload in its place."
@@ -27,6 +28,11 @@ def is_large(scope: Scope) -> bool:
     """Whether a body is so long that refusing it costs, or does not say how long it is."""
     size = declared_bytes(scope)
     return size is None or size >= CAREFUL_BYTES_MAX
+
+
+def is_brief(text: bytes) -> bool:
+    """Whether a careful look at it is brief enough to take it in between other requests."""
+    return len(text) <= CAREFUL_BYTES_MAX and values_at_most(text) <= CAREFUL_VALUES_MAX
 
 
 def weigh(text: bytes, values_max: int = VALUES_MAX, instead: str = UPLOAD_IT) -> None:
