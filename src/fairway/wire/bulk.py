@@ -134,7 +134,7 @@ class JobsEnded(Struct, kw_only=True):
         list[JobView],
         doc("As lists show them. Fewer than there are when they are many or heavy: ask again."),
     ]
-    missing: Annotated[list[str], doc("Ids of no jobs of yours.")]
+    missing: Annotated[list[str], doc("Ids of no jobs of yours; of many the first, ask again.")]
 
 
 decode_wait = json.Decoder(WaitForJobs).decode

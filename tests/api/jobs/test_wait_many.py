@@ -11,9 +11,11 @@ import httpx2
 import pytest
 from tests.api.house import House, open_house, problem
 from tests.api.jobs.test_jobs import UNKNOWN
+from tests.api.test_refused_work import taken
 from tests.services.platform_room import HANG_SECONDS, until
 
 from fairway import App, Handle, JobEnded, NotFound, StillRunning
+from fairway.api.jobs.wait_many import TOLD_MAX
 from fairway.core.ids import make_job_id, shard_of, unix_ms_of
 from fairway.sdk.client import shared_waits
 
@@ -68,6 +70,35 @@ async def test_what_is_not_the_tenants_is_missing(tenant: httpx2.AsyncClient, ho
         told = await ask(other, [mine, no_job], wait_seconds=60)
     assert sorted(told["missing"]) == sorted([mine, no_job])
     assert told["jobs"] == []
+
+
+async def test_of_many_that_are_missing_the_first_are_told(tenant: httpx2.AsyncClient) -> None:
+    (mine,) = await new_jobs(tenant, 1)
+    absent = [make_job_id(shard_of(mine), unix_ms_of(mine), n, 7) for n in range(1, 501)]
+    for left in (500, 300, 100):
+        missing = (await ask(tenant, [mine, *absent], wait_seconds=60))["missing"]
+        assert len(missing) == min(left, TOLD_MAX)
+        absent = [job for job in absent if job not in missing]
+    assert not absent
+
+
+async def test_long_calls_of_a_tenant_are_looked_at_one_by_one_until_they_wait(
+    house: House, stranger: httpx2.AsyncClient
+) -> None:
+    name, key = house.new_tenant()
+    tenant, watchers = house.platform.directory.id_of(name), house.platform.watchers
+    async with house.caller(key) as caller:
+        ids, theirs = await new_jobs(caller, 150), await new_jobs(stranger, 150)
+        with taken(house, house.platform.long_looks, tenant):
+            first = asyncio.create_task(ask(caller, ids, wait_seconds=60))
+            assert await ask(caller, ids[:10]) == {"jobs": [], "missing": []}
+            assert await ask(stranger, theirs) == {"jobs": [], "missing": []}
+            assert not set(ids) & {job for _, job in watchers.watched()}
+        await until(lambda: set(ids) <= {job for _, job in watchers.watched()})
+        assert await ask(caller, ids) == {"jobs": [], "missing": []}
+        assert not first.done()
+        await caller.delete(f"/v1/jobs/{ids[0]}")
+        assert len((await first)["jobs"]) == 1
 
 
 @pytest.mark.parametrize(

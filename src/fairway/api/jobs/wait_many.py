@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -19,11 +19,13 @@ from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import JobId, ShardId, parse_job_id
 from fairway.core.tenant import Tenant
+from fairway.runtime.loops import SLICE_REST_SECONDS, pause
 from fairway.services.platform import Platform
 from fairway.wire.bulk import IDS_MAX, JobsEnded, WaitForJobs, decode_wait
 
 BODY_BYTES_MAX = 64 * IDS_MAX
-TOLD_MAX = 200  # jobs in one answer; the rest with the next
+TOLD_MAX = 200  # jobs in one answer, and missing ones; the rest with the next
+FEW_IDS = 100  # nobody waits for a turn with so many
 
 
 @Endpoint(
@@ -55,22 +57,36 @@ async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) ->
         wanted = decode_wait(body)
     except UNDECODABLE as error:
         raise invalid(error, body) from None
-    ids = job_ids(wanted.ids)
+    async with AsyncExitStack() as turn:  # of the tenant's, until it waits: this is free
+        if len(wanted.ids) > FEW_IDS:
+            await turn.enter_async_context(platform.long_looks.held(tenant.id, is_small=True))
+            await pause(SLICE_REST_SECONDS)  # others get more than what this takes
+        asked_by = caller_of(request).key_id, tenant
+        return json_reply(await _told(platform, asked_by, shard, wanted, turn))
+
+
+async def _told(
+    platform: Platform,
+    asked_by: tuple[str, Tenant],
+    shard: ShardId,
+    wanted: WaitForJobs,
+    turn: AsyncExitStack,
+) -> JobsEnded:
+    ids, (_, tenant) = job_ids(wanted.ids), asked_by
     homes = platform.tenant_shards
     jobs = [job for job in ids if homes.of_job(tenant.id, job) == shard]
     missing: list[str] = sorted(set(ids) - set(jobs))  # of other tenants, whoever they are
-    asked_by = caller_of(request).key_id, tenant
     if not wanted.all:
         if missing:  # that is news
             wanted = replace(wanted, wait_seconds=0)
-        jobs, gone = await _ended(platform, asked_by, shard, jobs, wanted)
+        jobs, gone = await _ended(platform, asked_by, shard, jobs, wanted, turn)
         if gone:
             homes.still_takes(tenant.id, shard)  # where they were: who waited asks again
         missing += gone
     records = await platform.many_waits.views(tenant.id, shard, jobs[:TOLD_MAX]) if jobs else []
     sights = await platform.job_lookup.with_runs(tenant.id, records)
     found = [await views.job_view(one, platform.directory, whole=False) for one in sights]
-    return json_reply(JobsEnded(jobs=found, missing=missing))
+    return JobsEnded(jobs=found, missing=missing[:TOLD_MAX])
 
 
 def job_ids(texts: Sequence[str]) -> list[JobId]:
@@ -93,8 +109,9 @@ async def _ended(
     shard: ShardId,
     jobs: list[JobId],
     wanted: WaitForJobs,
+    turn: AsyncExitStack,
 ) -> tuple[list[JobId], list[str]]:
-    key_id, tenant = asked_by
+    (key_id, tenant), caller = asked_by, wanted.caller
     waiting, seconds = platform.waiting, wanted.wait_seconds
     with ExitStack() as held:
         if seconds and waiting.has_slot("many_waits", tenant.id):
@@ -102,5 +119,7 @@ async def _ended(
         else:
             seconds = 0  # how things stand: who cannot wait here asks again
         async with platform.revocation.held(key_id):
-            found = await platform.many_waits.ended(tenant.id, shard, jobs, seconds, wanted.caller)
+            found = await platform.many_waits.ended(
+                tenant.id, shard, jobs, seconds, caller, turn.aclose
+            )
     return found.ended, list(found.missing)

@@ -8,7 +8,7 @@ place: that one is answered at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -40,7 +40,13 @@ class ManyWaits:
         self._callers: dict[tuple[TenantId, str], asyncio.Event] = {}
 
     async def ended(
-        self, tenant: TenantId, shard: ShardId, jobs: Sequence[JobId], seconds: float, caller: str
+        self,
+        tenant: TenantId,
+        shard: ShardId,
+        jobs: Sequence[JobId],
+        seconds: float,
+        caller: str,
+        before_wait: Callable[[], Awaitable[None]],
     ) -> Found:
         """Those that have ended by now, or the first that do; none when the time is over."""
         deadline_us = self._clock.now_us() + round(seconds * 1e6)
@@ -56,6 +62,7 @@ class ManyWaits:
                     return found
                 if self._watchers.is_closed or not is_last():
                     return found
+                await before_wait()
                 await wait(watch.news, left_seconds)
                 if watch.changed:
                     await pause(GATHER_SECONDS)
