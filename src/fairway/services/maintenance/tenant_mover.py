@@ -44,7 +44,8 @@ STEP_SECONDS = 0.5
 STEP_US = 500_000
 STRAYS_US = 5_000_000  # between two looks for what came too late
 RESTS = 4  # of as long as a part took, for others
-PARTS_A_ROUND = 100
+ROUND_US = 1_000_000  # of parts; then it is looked whether it is called off
+STRAY_PARTS = 100  # at once
 SETTLE_US_MAX = 10_000_000  # for uses of connections that had begun; then it is tried again
 SETTLE_LOOK_SECONDS = 0.02
 
@@ -178,7 +179,8 @@ class TenantMover:
 
     async def _move_parts(self, look: MoveLook, term: Term) -> None:
         """Some parts; between two the store has some times as long for others."""
-        for _ in range(PARTS_A_ROUND):
+        until_us = self._clock.now_us() + ROUND_US
+        while self._clock.now_us() < until_us:
             left = (one for one in parts_of(look.state) if self._cursor(look, one) is not None)
             table = next(left, None)
             if table is None or self._dispatcher.term_of(look.from_shard) != term:
@@ -237,7 +239,7 @@ class TenantMover:
         """Rows of one tenant, from one shard; however many there are, some at a time."""
         rows, tables = 0, list(ALL_PARTS)
         after = ALL_PARTS[tables[0]]
-        for _ in range(PARTS_A_ROUND + len(ALL_PARTS)):
+        for _ in range(STRAY_PARTS + len(ALL_PARTS)):
             async with self._database.background() as connection:
                 asked = tables[0], after, ROWS_AT_ONCE
                 part = await store.collect(connection, way, term, *asked)

@@ -1,4 +1,4 @@
-"""Writes a group of which some jobs have keys: none whose key is taken, or that is not the only one.
+"""Writes a group of which some jobs have keys: none whose key is taken, or that is not unique.
 
 In one transaction, or one statement where that is cheaper: a key is never claimed for a job that is
 not there. Who is told what is decided elsewhere (`submission_group.py`).
