@@ -200,8 +200,10 @@ def _route(endpoint: Endpoint) -> Route:
         if endpoint.keys:
             await admit(request.scope, platform_of(request), endpoint)
         gate: RegionGate | None = request.app.state.gate
-        if gate is not None and (passed := await gate.reply(request, endpoint)) is not None:
-            return passed
+        if gate is not None:
+            passed = await gate.reply(request, endpoint, handled)
+            if passed is not None:
+                return passed
         reply = await answer_of_all(request, endpoint.call, handled) or await handled(request)
         if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
             reply.headers["x-request-id"] = request.scope[REQUEST_ID]

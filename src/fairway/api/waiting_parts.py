@@ -7,48 +7,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.http.asgi import read_body
-from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.jobs.wait_many import BODY_BYTES_MAX, job_ids
+from fairway.api.jobs.wait_many import job_ids
+from fairway.api.partial_waits import (
+    ToldJobs,
+    asking,
+    decode_told,
+    read_wait,
+    reply_of,
+)
 from fairway.api.tenant_parts.replies import in_one_piece
 from fairway.core.ids import JobId, shard_of
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.wire.bulk import WaitForJobs, decode_wait
 
 OTHERS_SECONDS = 0.5  # for news of other parts, where one cannot be asked
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 Each: TypeAlias = Callable[[Request, Tenant, int], Request]
 
 
-class _Told(msgspec.Struct):
-    """What a part answers: jobs go on as they came."""
-
-    jobs: list[msgspec.Raw]
-    missing: list[str]
-
-
 async def wait_for_all(
     request: Request, platform: Platform, tenant: Tenant, answer: Answer, each: Each
 ) -> Response:
-    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
-    try:
-        wanted = decode_wait(body)
-    except UNDECODABLE as error:
-        raise invalid(error, body) from None
+    wanted = await read_wait(request)
     asked = _by_part(platform, tenant, job_ids(wanted.ids))
     if len(asked) <= 1:  # as a rule: who waits for the jobs of a batch
         place = next(iter(asked), 0)
-        return await answer(_with_body(each(request, tenant, place), body))
+        return await answer(asking(each(request, tenant, place), wanted))
     tasks = [
         asyncio.create_task(
-            _told(_with_body(each(request, tenant, place), _some(wanted, ids)), answer),
+            _told(asking(each(request, tenant, place), replace(wanted, ids=list(ids))), answer),
             name="part of a wait",
         )
         for place, ids in asked.items()
@@ -86,13 +80,12 @@ async def _first_news(tasks: list[asyncio.Task[Response]], *, is_all: bool) -> R
     jobs: list[msgspec.Raw] = []
     missing: list[str] = []
     for task in done.difference(failed):
-        told = msgspec.json.decode(bytes(task.result().body), type=_Told)
+        told = decode_told(bytes(task.result().body))
         jobs += told.jobs
         missing += told.missing
     if failed and (is_all or not (jobs or missing)):
         return failed[0].result()
-    text = msgspec.json.encode(_Told(jobs, missing))
-    return Response(text, media_type="application/json")
+    return reply_of(ToldJobs(jobs, missing))
 
 
 def _has_failed(task: asyncio.Task[Response]) -> bool:
@@ -101,16 +94,3 @@ def _has_failed(task: asyncio.Task[Response]) -> bool:
 
 async def _told(request: Request, answer: Answer) -> Response:
     return await in_one_piece(request, await answer(request))
-
-
-def _some(wanted: WaitForJobs, ids: list[JobId]) -> bytes:
-    return msgspec.json.encode(msgspec.structs.replace(wanted, ids=list(ids)))
-
-
-def _with_body(request: Request, body: bytes) -> Request:
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    lines = [pair for pair in request.scope["headers"] if pair[0] != b"content-length"]
-    lines.append((b"content-length", b"%d" % len(body)))
-    return Request({**request.scope, "headers": lines}, receive)

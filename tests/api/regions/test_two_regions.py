@@ -20,10 +20,14 @@ from tests.postgres import Server, connected, fresh_database
 from fairway.api.passed_jobs import RegionCalls, RegionJobs, decode_reply, encode
 from fairway.core.ids import PoolId
 from fairway.core.regions.homes import HomeTerm, Meant
+from fairway.sdk.client.client import Client
+from fairway.sdk.http.settings import ClientSettings
 from fairway.services.regions.peer_calls import JOBS_PATH, REGION_SECRET
 from fairway.services.submit.submission_group import NewJob
+from fairway.wire.messages import JobView
 
 SECRET = "a secret of both regions"
+NO_JOB = "01a1dce5-f055-7000-8000-007d404105aa"
 MB = 1 << 20
 Ask = Callable[[], Awaitable[Any]]
 
@@ -152,14 +156,10 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
             one = await far.post("/v1/jobs", json={"type": worker.type})
             assert one.status_code == 202, one.text
             held.append(one.json()["id"])
-            seen = await far.get(f"/v1/jobs/{held[7]}")
-            assert seen.json()["state"] == "queued"
-            began = asyncio.get_running_loop().time()
-            again = {"prefer": "wait=1", "if-none-match": seen.headers["etag"]}
-            same = await far.get(f"/v1/jobs/{held[7]}", headers=again)
-            assert same.status_code == 304
-            assert asyncio.get_running_loop().time() - began > 0.9, "who asks to wait waits"
+            await is_told_as_one_that_waits(far, held[7])
             assert (await far.get("/v1/schedules")).json()["code"] == "HOME_UNREACHABLE"
+            await are_waited_for_while_held(far, held)
+            result = asyncio.create_task(as_the_sdk_waits(regions.houses["us"], key, held))
             await regions.start("eu")
             async with regions.caller("eu", worker_key) as client:
                 back = HandWorker(client)
@@ -170,6 +170,50 @@ async def test_jobs_are_held_while_the_home_is_away_and_run_there_once(
                 assert not (await back.say(wait_ms=1000)).get("leases")
             ended = await far.get(f"/v1/jobs/{held[7]}")
             assert ended.json()["state"] == "succeeded"
+            assert {view.state for view in await result} == {"succeeded"}
+
+
+async def waited(client: httpx2.AsyncClient, *ids: str, **how: Any) -> tuple[set[str], set[str]]:
+    """Which of these jobs were told, and which were called missing."""
+    reply = await client.post("/v1/jobs/wait", json={"ids": ids, **how})
+    assert reply.status_code == 200, reply.text
+    said = reply.json()
+    return {job["id"] for job in said["jobs"]}, set(said["missing"])
+
+
+async def is_told_as_one_that_waits(far: httpx2.AsyncClient, job: str) -> None:
+    seen = await far.get(f"/v1/jobs/{job}")
+    assert seen.json()["state"] == "queued"
+    began = asyncio.get_running_loop().time()
+    again = {"prefer": "wait=1", "if-none-match": seen.headers["etag"]}
+    same = await far.get(f"/v1/jobs/{job}", headers=again)
+    assert same.status_code == 304
+    assert asyncio.get_running_loop().time() - began > 0.9, "who asks to wait waits"
+
+
+async def are_waited_for_while_held(far: httpx2.AsyncClient, held: list[str]) -> None:
+    """The home does not know them yet: nobody is told that there are no such jobs."""
+    began = asyncio.get_running_loop().time()
+    assert await waited(far, *held, wait_seconds=30) == (set(), set())
+    assert 0.9 < asyncio.get_running_loop().time() - began < 5
+    assert await waited(far, *held) == (set(), set())
+    assert await waited(far, *held, all=True) == ({*held}, set())
+    unknown = await far.post("/v1/jobs/wait", json={"ids": [held[0], NO_JOB]})
+    assert problem(unknown, 503, "HOME_UNREACHABLE"), "the home may have it"
+
+
+async def as_the_sdk_waits(house: House, key: str, jobs: list[str]) -> list[JobView]:
+    client = Client(ClientSettings(url=house.url, api_key=key))
+    try:
+        return await asyncio.gather(*(client.view(job, 60) for job in jobs))
+    finally:
+        await client.aclose()
+
+
+async def are_told_where_they_ended(near: httpx2.AsyncClient, ended: str) -> None:
+    """In a region that the tenant has left: the home never knew of them."""
+    assert await waited(near, ended, NO_JOB, wait_seconds=30) == ({ended}, {NO_JOB})
+    assert await waited(near, ended, all=True) == ({ended}, set())
 
 
 async def is_found_on_its_way(regions: TwoRegions, far: httpx2.AsyncClient, job: str) -> None:
@@ -223,7 +267,7 @@ async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, ke
         return str(reply.json()["detail"])
 
     async def by_lines() -> str:
-        lines = "/v1/jobs/01a1dce5-f055-7000-8000-007d404105aa/logs"
+        lines = f"/v1/jobs/{NO_JOB}/logs"
         reply = await far.get(lines, headers={"accept": "text/event-stream"})
         assert (reply.status_code, reply.json()["code"]) == (409, "HOME_ELSEWHERE")
         return str(reply.json()["detail"])
@@ -315,6 +359,8 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             assert not (await worker.say(wait_ms=500)).get("leases")
             assert (await far.get("/v1/schedules/hourly")).json()["cron"] == "0 * * * *"
             await goes_back_when_all_is_handed_over(regions, operator, name, stuck)
+            async with regions.caller("eu", key) as near:
+                await are_told_where_they_ended(near, new)
             await is_moved_by_force(operator, name)
             await is_taken_by_the_present_word_alone(regions, name)
             seen = (await operator.get("/v1/regions")).json()

@@ -151,7 +151,7 @@ async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database:
         for place, job in enumerate(ids):
             found = await held_jobs.find(ONE, job)
             assert found is not None
-            assert (found.found.id, found.nth) == (ids[0], place)
+            assert (found.found.id, found.places) == (ids[0], [place])
 
 
 async def test_jobs_that_wait_by_themselves_hide_no_call_of_their_millisecond(
@@ -341,7 +341,7 @@ async def test_of_a_call_that_is_taken_in_part_each_other_job_is_by_itself(
     assert await known.find(ONE, ids[0]) is None, "it is there"
     waiting, became = [await known.find(ONE, job) for job in ids[1:3]]
     assert waiting is not None
-    assert (waiting.found.id, waiting.nth, waiting.became) == (ids[1], 0, None)
+    assert (waiting.found.id, waiting.places, waiting.became) == (ids[1], [0], None)
     assert became is not None
     assert became.became == other
     with pytest.raises(NotFound, match="refused there"):

@@ -2,7 +2,8 @@
 
 Keys are known in every region, so the home looks at the key itself. What a tenant asks goes to its
 home; what operators change of tenants, tiers, keys and homes goes to the directory. Reads of one
-job go where it may be, the likeliest region first. Submissions are not here: they can be held
+job go where it may be, the likeliest region first, and waits for many (`api/regions/waits.py`) to
+all. Submissions are not here: they can be held
 (`api/region_lines.py`). What streams or is very large is refused, with the address to go to.
 """
 
@@ -21,7 +22,9 @@ from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
 from fairway.api.origin import FORWARDED_FOR, sender_of
-from fairway.api.regions.held_views import held_view
+from fairway.api.regions.held_views import held_views
+from fairway.api.regions.waits import CALL as WAIT
+from fairway.api.regions.waits import Here, RegionWaits, WaitCall
 from fairway.api.relay import KEPT, NOT_PASSED_ON
 from fairway.core.errors import Conflict, Forbidden, NotFound, Unavailable
 from fairway.core.ids import JobId, TenantId, parse_job_id
@@ -85,6 +88,7 @@ class RegionGate:
             in_all=CALLS_MAX,
             wait_seconds=1.0,
         )
+        self._waits = RegionWaits(platform, regions, self.reply_of)
 
     # -- hot paths ---------------------------------------------------------------------------
 
@@ -110,12 +114,15 @@ class RegionGate:
 
     # -- cold routes -------------------------------------------------------------------------
 
-    async def reply(self, request: Request, endpoint: Endpoint) -> Response | None:
-        """Another region's answer; None: this one's own."""
+    async def reply(self, request: Request, endpoint: Endpoint, here: Here) -> Response | None:
+        """Another region's answer, or that of several; None: this one's own."""
         scope = request.scope
         caller: Principal | None = scope.get(CALLER)
         if caller is None:
             return None
+        if endpoint.call == WAIT and caller.tenant is not None:
+            call = WaitCall(request, caller.tenant.id, here)
+            return await self._waits.reply(call, is_passed_on=self._is_passed_on(scope))
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return None
@@ -294,7 +301,7 @@ class RegionGate:
         if HELD in known_versions(scope):
             await send_bytes(send, 304, b"", headers)
             return
-        view = held_view(held, self._platform.directory)
+        (view,) = held_views(held, self._platform.directory)
         await send_bytes(send, 200, msgspec.json.encode(view), [JSON, *headers])
 
     async def _while_held(self, tenant: TenantId, seconds: float) -> None:

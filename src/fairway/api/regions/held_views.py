@@ -1,11 +1,11 @@
-"""How a job looks that is held for its home in another region: as one that waits."""
+"""How jobs look that are held for their home in another region: as those that wait."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Raw
 
-from fairway.core.ids import id_at, unix_ms_of
+from fairway.core.ids import JobId, id_at, unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
 from fairway.core.unix_time import from_unix_ms
@@ -13,25 +13,31 @@ from fairway.services.regions.encoded_calls import jobs_at
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.submit.submission_group import NewJob
 from fairway.wire.messages import JobView
 
 
-def held_view(held: HeldSight, directory: Directory) -> JobView:
+def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
     found = held.found
     if found.kind == HeldKind.JOB:
         moved = msgspec.json.decode(held.body, type=MovedRow)
-        return JobView(
-            id=found.id,
-            type=moved.type,
-            pool=moved.pool,
-            state=State(moved.row["state"]).label,
-            priority=moved.row["priority"],
-            attempts=moved.row["attempts"],
-            deliveries=moved.row["deliveries"],
-            created_at=from_unix_ms(unix_ms_of(found.id)),
-        )
-    (new,) = jobs_at(held.body, [held.nth])
-    job = id_at(found.id, held.nth)
+        return [
+            JobView(
+                id=found.id,
+                type=moved.type,
+                pool=moved.pool,
+                state=State(moved.row["state"]).label,
+                priority=moved.row["priority"],
+                attempts=moved.row["attempts"],
+                deliveries=moved.row["deliveries"],
+                created_at=from_unix_ms(unix_ms_of(found.id)),
+            )
+        ]
+    jobs = zip(held.places, jobs_at(held.body, held.places), strict=True)
+    return [_waiting_view(id_at(found.id, place), new, directory) for place, new in jobs]
+
+
+def _waiting_view(job: JobId, new: NewJob, directory: Directory) -> JobView:
     return JobView(
         id=job,
         type=new.type,

@@ -37,7 +37,7 @@ REPLY_SECONDS = 5.0  # past what it was asked to wait
 UNKNOWN = frozenset({"NOT_FOUND", "METHOD_NOT_ALLOWED", "UNEXPECTED_REPLY"})  # an older server
 
 Decode = Callable[[bytes], JobsEnded]
-Answer = JobView | FairwayError | None  # None: this server has no such call
+Answer = JobView | FairwayError | None  # None: ask for this job alone
 
 
 class Waiter:
@@ -88,7 +88,8 @@ class SharedWaits:
         self._line: WaitLine | None = None
 
     async def ended(self, job: str, seconds: float) -> JobView | None:
-        """The job when it has ended, or as it is after so long; None: no server can tell so.
+        """The job when it has ended, or as it is after so long; None: ask for it alone, as of a
+        server that has no such call, and of a job that may have become another, or says why not.
 
         What is no id at all is refused here: it would spoil the call of everybody else.
         """
@@ -244,7 +245,7 @@ class WaitLine:
             if BY_LABEL[view.state].is_final:
                 self._tell(view.id, view)
         for job in reply.missing:
-            self._tell(job, NotFound(f"There is no job {job}."))
+            self._tell(job, None)
 
     async def _end_patience(self) -> None:
         """Those whose time is over hear how their jobs stand, in one question for all."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.ids import JobId, ShardId, TenantId, place_among
+from fairway.core.ids import JobId, ShardId, TenantId, id_at, place_among
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.home_table import HomeTable
@@ -22,6 +23,7 @@ from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import FoundHeld, HeldCount
 
 TENANT_PART = 4  # of all that may be held, this part is one tenant's at most
+BYTES_AT_ONCE = 4 << 20  # of calls that are read for a look at some of their jobs
 BYTES_MAX_A_JOB = 16 << 10  # on average: bounds what is held in bytes, too
 COUNT_SECONDS = 1.0
 FORGET_EVERY_US = 600_000_000
@@ -46,11 +48,11 @@ class _Sums:
 
 
 class HeldSight(NamedTuple):
-    """A job that waits here for its home; or the one that it turned out to be."""
+    """Jobs of one call that wait here for their home; or the one that a job turned out to be."""
 
     found: FoundHeld
-    body: bytes  # of its call; empty for one that became another
-    nth: int  # of its call, from 0
+    body: bytes  # of the call; empty for one that became another
+    places: Sequence[int]  # in the call, from 0
     became: JobId | None
 
 
@@ -146,7 +148,7 @@ class HeldJobs:
         if found is None or place is None:
             return None
         if found.told is None:
-            return None if body is None else HeldSight(found, body, place, None)
+            return None if body is None else HeldSight(found, body, [place], None)
         told = json.loads(found.told)
         said = told[place] if isinstance(told, list) else told
         if isinstance(said, dict):
@@ -154,4 +156,40 @@ class HeldJobs:
                 "The job was accepted while its home could not be reached, and refused there:"
                 f" {said.get('detail', '')}"
             )
-        return HeldSight(found, b"", place, JobId(said)) if said else None
+        return HeldSight(found, b"", [place], JobId(said)) if said else None
+
+    async def among(self, tenant: TenantId, jobs: Sequence[JobId]) -> set[JobId]:
+        """Which of these wait here."""
+        calls = await self._calls_of(tenant, jobs)
+        return {id_at(found.id, place) for found, _, places in calls for place in places}
+
+    async def sights(self, tenant: TenantId, jobs: Sequence[JobId]) -> list[HeldSight]:
+        """Those of these that wait here; of the first calls, if they are large."""
+        shard, sights, left_bytes = self._tenant_shards.of(tenant), list[HeldSight](), BYTES_AT_ONCE
+        for found, size_bytes, places in await self._calls_of(tenant, jobs):
+            if sights and size_bytes > left_bytes:
+                break
+            left_bytes -= size_bytes
+            async with told_if_away, self._database.people() as connection:
+                body = await store.body_of(connection, shard, tenant, found.id)
+            if body is not None:
+                sights.append(HeldSight(found, body, places, None))
+        return sights
+
+    async def _calls_of(
+        self, tenant: TenantId, jobs: Sequence[JobId]
+    ) -> list[tuple[FoundHeld, int, list[int]]]:
+        """The calls that these came with and wait here: each with its bytes, and their places."""
+        shards = self._tenant_shards
+        shard = shards.of(tenant)
+        own = [job for job in jobs if shards.of_job(tenant, job) == shard]
+        if not own:
+            return []
+        async with told_if_away, self._database.people() as connection:
+            near = await store.find_many(connection, shard, tenant, own)
+        calls = dict[JobId, tuple[FoundHeld, int, list[int]]]()
+        for job, one, size_bytes in near:
+            place = place_among(one.id, one.jobs, job)
+            if place is not None:
+                calls.setdefault(one.id, (one, size_bytes, []))[2].append(place)
+        return list(calls.values())

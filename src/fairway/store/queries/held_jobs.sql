@@ -151,6 +151,17 @@ SELECT id::text AS id, kind, job_count, told, accepted_at FROM (
     ORDER BY id DESC LIMIT 32
 ) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
 
+-- name: find_many_held
+-- As `find_held`, for many jobs, of the calls that wait here.
+SELECT asked.id::text AS job, octet_length(body) AS bytes, near.id::text AS id, kind, job_count, told, accepted_at
+FROM unnest(:ids::uuid[], :lowest::uuid[]) AS asked(id, lowest)
+CROSS JOIN LATERAL (
+    SELECT held_jobs.* FROM held_jobs
+    WHERE shard = :shard AND tenant = :tenant AND held_jobs.id BETWEEN asked.lowest AND asked.id
+      AND (job_count > 1 OR held_jobs.id = asked.id)
+    ORDER BY held_jobs.id DESC LIMIT 32
+) AS near WHERE last_id >= asked.id AND told IS NULL
+
 -- name: body_of_held
 -- Of one that waits; it may be as large as a whole batch.
 SELECT body FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND told IS NULL

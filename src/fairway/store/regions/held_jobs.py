@@ -16,6 +16,7 @@ from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.store.connections.database import (
     Connection,
     execute,
+    fetch,
     fetch_as,
     fetch_value,
     fetch_values,
@@ -164,6 +165,16 @@ async def find(
     """The calls that may have brought this job."""
     asked = {"shard": shard, "tenant": tenant, "id": job, "lowest": lowest_of_moment(job)}
     return await fetch_as(FoundHeld, connection, _SQL["find_held"], **asked)
+
+
+async def find_many(
+    connection: Connection, shard: ShardId, tenant: TenantId, jobs: Sequence[JobId]
+) -> list[tuple[JobId, FoundHeld, int]]:
+    """As `find`, of those that wait here; with the bytes of each call."""
+    asked = {"shard": shard, "tenant": tenant, "ids": jobs}
+    lowest = [lowest_of_moment(job) for job in jobs]
+    rows = await fetch(connection, _SQL["find_many_held"], **asked, lowest=lowest)
+    return [(job, FoundHeld(*found), size_bytes) for job, size_bytes, *found in rows]
 
 
 async def body_of(

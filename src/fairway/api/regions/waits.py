@@ -1,0 +1,200 @@
+"""`POST /v1/jobs/wait` where there are regions: what is not at the tenant's home may be elsewhere.
+
+The home is asked first, and waits. Jobs that it does not know are looked for in the other regions:
+held there on their way to it, or ended there before the tenant moved. While there are such, the
+call ends after a second at most, and whoever asks again has them looked for again. A job that any
+region has is not called missing, nor is one that a region may have which does not answer. Who is
+asked by another region tells what its own store has, and asks nobody.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from http import HTTPStatus
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.jobs.wait_many import TOLD_MAX, job_ids
+from fairway.api.partial_waits import ToldJobs, asking, decode_told, read_wait, reply_of
+from fairway.api.regions.held_views import held_views
+from fairway.api.tenant_parts.replies import in_one_piece
+from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.ids import JobId, TenantId
+from fairway.runtime.loops import pause
+from fairway.services.platform import Platform
+from fairway.services.regions.peer_calls import home_away, region_away
+from fairway.services.regions.regions import Regions
+from fairway.wire.bulk import WaitForJobs
+
+CALL = "POST /v1/jobs/wait"
+IDS_AT_ONCE = 100  # looked for elsewhere in one call: nobody waits for a turn with so many
+LOOK_SECONDS = 1.0
+Here: TypeAlias = Callable[[Request], Awaitable[Response]]
+Ask: TypeAlias = Callable[[Request, str, bytes], Awaitable[Response]]
+
+
+class WaitCall(NamedTuple):
+    """Whose call it is, and who answers it in this region."""
+
+    request: Request
+    tenant: TenantId
+    here: Here
+
+
+class _Refused(Exception):  # an answer for whoever asked
+    def __init__(self, reply: Response) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+class _Id(msgspec.Struct):
+    id: JobId
+
+
+class _Look(NamedTuple):
+    """What became of jobs that the home did not know; those that are not named were found."""
+
+    told: list[Raw]
+    missing: list[JobId]
+    trouble: Exception | None  # why a region that may have some of the missing ones tells nothing
+
+    def check(self) -> None:
+        if self.missing and self.trouble is not None:
+            raise self.trouble
+
+
+class RegionWaits:
+    def __init__(self, platform: Platform, regions: Regions, ask: Ask) -> None:
+        """`ask` passes a body on to another region, as the same caller's."""
+        self._platform = platform
+        self._regions = regions
+        self._ask = ask
+
+    async def reply(self, call: WaitCall, *, is_passed_on: bool) -> Response:
+        wanted = await read_wait(call.request)
+        try:
+            if is_passed_on:
+                return reply_of(await self._from_here(call, wanted))
+            ids = job_ids(wanted.ids)
+            random.shuffle(ids)  # only the first are looked for
+            answer = self._as_they_stand if wanted.all else self._ended
+            return reply_of(await answer(call, replace(wanted, ids=ids)))
+        except _Refused as refused:
+            return refused.reply
+
+    async def _as_they_stand(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        told = await self._of_home(call, wanted)
+        seen = _ids(told.jobs).union(told.missing)
+        look = await self._look(call, wanted, [job for job in wanted.ids if job not in seen])
+        if not told.jobs and not look.told:
+            look.check()
+        return ToldJobs(told.jobs + look.told, told.missing)
+
+    async def _ended(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        told = await self._of_home(call, wanted)
+        if not told.missing:
+            return told
+        look = await self._look(call, wanted, told.missing)
+        missing = [] if look.trouble else look.missing
+        if not (told.jobs or look.told or missing):
+            gone = set(told.missing)
+            at_home = [job for job in wanted.ids if job not in gone]
+            # Of more missing ones than are told nobody knows which they are.
+            may_wait = len(told.missing) < TOLD_MAX
+            told = await self._for_a_moment(call, wanted, at_home if may_wait else [])
+            if not told.jobs:
+                look.check()
+        return ToldJobs(told.jobs + look.told, list(missing))
+
+    async def _for_a_moment(
+        self, call: WaitCall, wanted: WaitForJobs, at_home: list[str]
+    ) -> ToldJobs:
+        """What ends meanwhile; what became missing is for the next call to look for."""
+        seconds = min(wanted.wait_seconds, LOOK_SECONDS)
+        if at_home:
+            asked = replace(wanted, ids=at_home, wait_seconds=seconds, caller="")
+            return ToldJobs((await self._of_home(call, asked)).jobs, [])
+        waiting = self._platform.waiting
+        if seconds and waiting.has_slot("many_waits", call.tenant):
+            with waiting.slot("many_waits", call.tenant):
+                await pause(seconds)
+        return ToldJobs([], [])
+
+    # -- asking ------------------------------------------------------------------------------
+
+    async def _of_home(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        """Of a home that does not answer nothing is known."""
+        home = self._regions.homes.home_of(call.tenant)
+        if home == self._regions.map.here:
+            return await self._from_here(call, wanted)
+        try:
+            return await self._of(home, call, wanted)
+        except Unavailable:
+            return ToldJobs([], [] if wanted.all else list(wanted.ids))
+
+    async def _look(self, call: WaitCall, wanted: WaitForJobs, jobs: Collection[str]) -> _Look:
+        """In every region, in the home at last: they may have come there since it was asked."""
+        home = self._regions.homes.home_of(call.tenant)
+        others = [region for region in self._regions.map.regions if region != home]
+        missing, told, trouble = list(jobs)[:IDS_AT_ONCE], list[Raw](), None
+        for region in (*others, home):
+            if not missing:
+                break
+            asked = WaitForJobs(ids=missing, all=wanted.all)
+            try:
+                answer = await self._of(region, call, asked)
+            except (FairwayError, _Refused) as error:
+                trouble = error
+                continue
+            told += answer.jobs
+            seen = _ids(answer.jobs)
+            left = missing if wanted.all else answer.missing
+            missing = [job for job in left if job not in seen]
+        return _Look(told, [JobId(job) for job in missing], trouble)
+
+    async def _of(self, region: str, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        if region == self._regions.map.here:
+            return await self._from_here(call, wanted)
+        if self._regions.peers.is_away(region):
+            is_home = region == self._regions.homes.home_of(call.tenant)
+            raise home_away(region) if is_home else region_away(region)
+        return _good(await self._ask(call.request, region, msgspec.json.encode(wanted)))
+
+    async def _from_here(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        """What this region's store has. Jobs that are held are not missing, but nobody who waits
+        hears of their ends here: they are told as missing then, and looked for."""
+        request = call.request
+        told = _good(await in_one_piece(request, await call.here(asking(request, wanted))))
+        if wanted.all:
+            seen = _ids(told.jobs)
+            left = [JobId(job) for job in wanted.ids if job not in seen]
+            held = await self._held_here(call.tenant, left[:IDS_AT_ONCE])
+            return ToldJobs(told.jobs + held, told.missing)
+        if not told.missing or wanted.wait_seconds:
+            return told
+        missing = [JobId(job) for job in told.missing]
+        waiting = await self._regions.held.among(call.tenant, missing)
+        return ToldJobs(told.jobs, [job for job in missing if job not in waiting])
+
+    async def _held_here(self, tenant: TenantId, jobs: list[JobId]) -> list[Raw]:
+        if not jobs:
+            return []
+        sights, directory = await self._regions.held.sights(tenant, jobs), self._platform.directory
+        views = [view for one in sights for view in held_views(one, directory)]
+        return [Raw(msgspec.json.encode(view)) for view in views]
+
+
+def _good(reply: Response) -> ToldJobs:
+    if reply.status_code != HTTPStatus.OK:
+        raise _Refused(reply)
+    return decode_told(bytes(reply.body))
+
+
+def _ids(told: Iterable[Raw]) -> set[str]:
+    return {msgspec.json.decode(one, type=_Id).id for one in told}
