@@ -137,7 +137,7 @@ class HeldJobs:
 
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
-        async with told_if_away, self._database.people() as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             shard = self._tenant_shards.of_job(tenant, job)
             calls = await store.find(connection, shard, tenant, job)
             placed = ((one, place_among(one.id, one.jobs, job)) for one in calls)
@@ -170,7 +170,7 @@ class HeldJobs:
             if sights and size_bytes > left_bytes:
                 break
             left_bytes -= size_bytes
-            async with told_if_away, self._database.people() as connection:
+            async with told_if_away, self._database.quick(tenant) as connection:
                 body = await store.body_of(connection, shard, tenant, found.id)
             if body is not None:
                 sights.append(HeldSight(found, body, places, None))
@@ -185,7 +185,7 @@ class HeldJobs:
         own = [job for job in jobs if shards.of_job(tenant, job) == shard]
         if not own:
             return []
-        async with told_if_away, self._database.people() as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             near = await store.find_many(connection, shard, tenant, own)
         calls = dict[JobId, tuple[FoundHeld, int, list[int]]]()
         for job, one, size_bytes in near:
