@@ -154,7 +154,6 @@ FOR_ALL = {
     "restate_homes": "all homes become the new directory's word",
     "state_homes": "the same, of tenants that never moved",
     "follow_directory": "all homes that another said under the same term stand below",
-    "tenants_ahead": "the highest number of a tenant",
     "changed_tenants_page": "the directory, page by page, for servers of other regions",
     "changed_keys_page": "the same",
     "changed_homes_page": "the same",

@@ -250,6 +250,8 @@ async def test_what_a_role_lacks_is_given_again(owner: Connection, database: Dat
     await owner.execute(f"REVOKE ALL ON jobs, schedules FROM {SERVER}, {TENANT}")
     await owner.execute(f"REVOKE UPDATE (shard) ON shards FROM {TENANT}")  # one of many is enough
     await owner.execute(f"REVOKE USAGE ON ALL SEQUENCES IN SCHEMA public FROM {SERVER}")
+    await owner.execute(f"REVOKE EXECUTE ON FUNCTION fairway_pass_over_tenants FROM {SERVER}")
+    assert any("FUNCTION" in one for one in await missing_grants(owner))
     assert await migrate(owner) == []
     assert await missing_grants(owner) == []
     async with database.hot() as hot:

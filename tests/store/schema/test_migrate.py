@@ -42,6 +42,11 @@ CATALOGS = {
                pg_get_expr(relpartbound, oid)
         FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
           AND relname <> 'migrations' ORDER BY 1""",
+    "functions": """
+        SELECT proname, pg_get_functiondef(oid),
+               EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner)))
+                       WHERE grantee = 0)
+        FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1""",
 }
 
 

@@ -98,6 +98,9 @@ TABLES = tuple(
     )
 )
 
+#: Of the database, which act as the owner of the tables: the server may call them, tenants may not.
+FUNCTIONS = ("fairway_pass_over_tenants",)
+
 #: Each role with what it should be able to do, one thing a row.
 _LACKING = """
 SELECT role, a_table, privilege, a_column
@@ -114,6 +117,10 @@ UNION ALL
 SELECT format('USAGE ON SEQUENCE %I TO {SERVER}', relname) FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace
   AND CASE WHEN relkind = 'S' THEN NOT has_sequence_privilege('{SERVER}', oid, 'USAGE') END
+UNION ALL
+SELECT format('EXECUTE ON FUNCTION %s TO {SERVER}', oid::regprocedure) FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace AND proname = ANY($1::text[])
+  AND NOT has_function_privilege('{SERVER}', oid, 'EXECUTE')
 """
 
 #: Of those roles that there are: one that may be set is of use, whoever made it.
@@ -263,7 +270,7 @@ async def missing_roles(connection: Connection) -> list[str]:
 async def missing_grants(connection: Connection) -> list[str]:
     """What the roles, which are there, should be able to do and cannot: `GRANT` each of them."""
     rows = await connection.fetch(_LACKING, *zip(*_wanted(), strict=True))
-    around = await connection.fetch(_LACKING_AROUND)
+    around = await connection.fetch(_LACKING_AROUND, FUNCTIONS)
     return [row["what"] for row in around] + [
         f"{row['privilege']}{'' if row['a_column'] is None else ' (' + row['a_column'] + ')'}"
         f" ON {row['a_table']} TO {row['role']}"
@@ -288,6 +295,7 @@ async def grant(connection: Connection) -> None:
         schema = await connection.fetchval("SELECT quote_ident(current_schema())")
         await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {SERVER}, {TENANT}")
         await connection.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {SERVER}")
+        await connection.execute(f"GRANT EXECUTE ON FUNCTION {', '.join(FUNCTIONS)} TO {SERVER}")
         await connection.execute(f"GRANT {ALL} ON {', '.join(TABLES)} TO {SERVER}")
         for table, may in TENANTS_MAY.items():
             await connection.execute(f"GRANT {may} ON {table} TO {TENANT}")

@@ -143,14 +143,10 @@ ON CONFLICT (tenant) DO NOTHING
 -- Homes that were moved together stand above all that was said before.
 UPDATE region_state SET directory_term = directory_term + 1 RETURNING directory_term
 
--- name: tenants_ahead
--- By how much the numbers of tenants that came from elsewhere are above those that this store would make.
-SELECT greatest(coalesce((SELECT max(id) FROM tenants), 0) - nextval(pg_get_serial_sequence('tenants', 'id')), 0)::int AS ahead
-
 -- name: pass_over
 -- A new directory makes numbers of tenants that nobody has: not those that it knows of, nor those after them, which the lost
--- one may have given before it was lost. (To set a sequence is the owner's right, to use it is ours.)
-SELECT count(nextval(pg_get_serial_sequence('tenants', 'id'))) AS passed FROM generate_series(1, :ahead::int)
+-- one may have given before it was lost. (A function, for to set a sequence is its owner's right.)
+SELECT fairway_pass_over_tenants() AS last
 
 -- name: changed_tiers
 SELECT coalesce(json_agg(row_to_json(tiers)), '[]')::text AS rows FROM tiers

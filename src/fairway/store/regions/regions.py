@@ -26,9 +26,6 @@ from fairway.store.connections.database import (
 from fairway.store.sql import load
 
 _SQL = load("regions.sql")
-#: Of tenants, by each new directory: as many as the lost one may have made unheard. There are two
-#: billion.
-NUMBERS_PASSED_OVER = 100_000
 
 Kind: TypeAlias = Literal["homes", "tenants", "keys"]
 #: Below every key of the kind.
@@ -219,8 +216,7 @@ async def fail_back(
 
 async def be_directory(connection: Connection, heard: int) -> DirectoryTerm:
     """The new directory term, above `heard` and all that this store knows."""
-    ahead: int = await fetch_value(connection, _SQL["tenants_ahead"])
-    await fetch_value(connection, _SQL["pass_over"], ahead=ahead + NUMBERS_PASSED_OVER)
+    await fetch_value(connection, _SQL["pass_over"])
     term: DirectoryTerm = await fetch_value(connection, _SQL["be_directory"], heard=heard)
     await _restate_homes(connection, term)
     return term
