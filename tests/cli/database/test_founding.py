@@ -33,6 +33,32 @@ def test_an_empty_database_is_made_ready_once(tmp_path: Path, empty_database_url
     assert all(person and machine for *_, person, machine in lines)
 
 
+def test_a_number_of_shards_that_is_set_is_founded_once(
+    tmp_path: Path, empty_database_url: str
+) -> None:
+    """It was left to the first server, by whatever was set where that one started."""
+
+    def init(**settings: str) -> str:
+        made = fairway(tmp_path, "init", FAIRWAY_DATABASE_URL=empty_database_url, **settings)
+        assert made.status == 0, made
+        return made.err
+
+    assert "shards" not in init().lower()
+    assert in_thread(_shards(empty_database_url)) == (None, 0), "left to the first server"
+    assert "Shards: 3." in init(FAIRWAY_SHARD_COUNT="3")
+    assert "FAIRWAY_SHARD_COUNT is 5, and this database has 3" in init(FAIRWAY_SHARD_COUNT="5")
+    assert "shards" not in init().lower(), "the default is no wish"
+    assert in_thread(_shards(empty_database_url)) == (3, 3)
+
+
+async def _shards(dsn: str) -> tuple[int | None, int]:
+    async with connected(dsn) as connection:
+        row = await connection.fetchrow(
+            "SELECT (SELECT shard_count FROM cluster), (SELECT count(*)::int FROM shards)"
+        )
+    return row[0], row[1]
+
+
 async def _audited(dsn: str) -> list[tuple[str, ...]]:
     async with connected(dsn) as connection:
         rows = await connection.fetch(

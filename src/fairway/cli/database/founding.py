@@ -10,12 +10,17 @@ import getpass
 import os
 import platform
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairway.cli.processes.data_folder import postgres_folder
+from fairway.cli.processes.shards_asked_for import shards_asked_for
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import InvalidRequest, NotFound, Unavailable
+from fairway.core.ownership.shard_count_wish import unheeded
 from fairway.runtime.settings import Settings, load
+
+if TYPE_CHECKING:
+    from fairway.store.registry.tenants import Cluster
 
 NEXT = """
 Next, with this key in FAIRWAY_OPERATOR_KEY:
@@ -36,7 +41,9 @@ def init(
 ) -> None:
     """Make your own PostgreSQL ready, and the first operator's key, which is printed once.
 
-    The key is all that goes to standard output: `export FAIRWAY_OPERATOR_KEY=$(fairway init)`.
+    The key is all that goes to standard output: `export FAIRWAY_OPERATOR_KEY=$(fairway init)`. If
+    FAIRWAY_SHARD_COUNT is set, the database is founded with so many shards, and keeps them; else
+    the first server does that, by its own setting.
 
     Parameters
     ----------
@@ -57,10 +64,14 @@ def init(
         )
     if parts is not None and (not distributed or parts < 1):
         raise InvalidRequest("--parts is a number from 1 on, and needs --distributed.")
+    wanted = shards_asked_for(settings, os.environ)
     spread = Spread(parts, settings.shard_count) if distributed else None
     key = asyncio.run(
         _prepared(
-            settings.owner_database_url or settings.database_url, settings.row_security, spread
+            settings.owner_database_url or settings.database_url,
+            settings.row_security,
+            spread,
+            wanted,
         )
     )
     if key is None:
@@ -79,7 +90,9 @@ class Spread(NamedTuple):
     shard_count: int
 
 
-async def _prepared(dsn: str, row_security: bool, spread: Spread | None) -> str | None:
+async def _prepared(
+    dsn: str, row_security: bool, spread: Spread | None, wanted: int | None
+) -> str | None:
     """The first operator's key, or None where there is one already."""
     from fairway.store.connections.hosts import connect_for_once
     from fairway.store.registry import tenants
@@ -90,7 +103,9 @@ async def _prepared(dsn: str, row_security: bool, spread: Spread | None) -> str 
     connection = await connect_for_once(dsn, "fairway-init")
     try:
         if spread is not None:
-            await _distributed(connection, spread)
+            _tell_of_wish(wanted, await _distributed(connection, spread))
+        elif wanted is not None:
+            _tell_of_wish(wanted, await _founded(connection, wanted))
         async with connection.transaction():
             await tenants.lock_operators(connection)
             if await tenants.list_keys(connection, "", 1, "operator", None):
@@ -100,15 +115,29 @@ async def _prepared(dsn: str, row_security: bool, spread: Spread | None) -> str 
         await connection.close()
 
 
-async def _distributed(connection: Any, spread: Spread) -> None:
+async def _founded(connection: Any, shard_count: int) -> Cluster:
+    """What all servers of this database agree on, written now unless it is there."""
     import secrets
 
-    from fairway.store.connections.placement import placement_of
     from fairway.store.registry import tenants
+
+    return await tenants.found_cluster(connection, shard_count, secrets.token_urlsafe(32))
+
+
+def _tell_of_wish(wanted: int | None, cluster: Cluster) -> None:
+    """How many shards there are, where somebody said a number; and why it is another one."""
+    if (told := unheeded(wanted, cluster.shard_count, cluster.shards)) is not None:
+        _tell(f"{told.what} {told.remedy}")
+    elif wanted is not None:
+        _tell(f"Shards: {cluster.shards}.")
+
+
+async def _distributed(connection: Any, spread: Spread) -> Cluster:
+    from fairway.store.connections.placement import placement_of
     from fairway.store.schema.distribution import distribute
 
     done = await distribute(connection, _tell, spread.parts)
-    cluster = await tenants.found_cluster(connection, spread.shard_count, secrets.token_urlsafe(32))
+    cluster = await _founded(connection, spread.shard_count)
     placement = await placement_of(connection)
     groups = placement.groups if placement else []
     shards = [sum(one < cluster.shards for one in some) for some in groups]
@@ -116,6 +145,7 @@ async def _distributed(connection: Any, spread: Spread) -> None:
         f"Distributed: {sum(shards)} shards in {len(shards)} parts (of {min(shards, default=0)} to"
         f" {max(shards, default=0)}) over {done.nodes} data nodes."
     )
+    return cluster
 
 
 async def _added(connection: Any, command: str, name: str) -> str:
