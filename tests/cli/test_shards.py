@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.api.house import open_house
 from tests.cli.program import Run, fairway, said, sentence
+from tests.postgres import connected, in_thread
+
+from fairway.services.maintenance.tenant_mover import TenantMover
 
 
 def test_shards_are_listed_and_split(run: Run) -> None:
@@ -41,3 +45,38 @@ def test_nobody_is_asked_about_a_move_that_cannot_be(database_url: str, tmp_path
             assert sentence(fairway(tmp_path, *words, **key)).startswith(answer)
         asked = sentence(fairway(tmp_path, "shards", "move", "lone", "--to", "3", **key))
         assert asked.startswith("lone stands still until all of it is in shard 3.")
+
+
+async def _rows_move(dsn: str) -> None:
+    async with connected(dsn) as connection:
+        begun = "SET state = 'moving', moving_since = now() WHERE finished_at IS NULL"
+        assert await connection.execute(f"UPDATE tenant_moves {begun}") == "UPDATE 1"
+
+
+def test_who_ends_a_move_hears_what_becomes_of_the_tenant(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stand_still(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(TenantMover, "_go_on", stand_still)  # no step comes between two commands
+    with open_house(database_url, shard_count=8) as house:
+        key = {"FAIRWAY_URL": house.url, "FAIRWAY_OPERATOR_KEY": house.operator_key}
+
+        def shards(*words: str) -> str:
+            return fairway(tmp_path, "shards", *words, **key).out
+
+        said(fairway(tmp_path, "tenants", "add", "lone", "shard=1", "--json", **key))
+        begun = shards("move", "lone", "--to", "3", "-y")
+        assert begun.startswith("lone moves from shard 1 to 3.")
+        for more in (("--to", "4"), ("--wait", "2h"), ("--to", "4", "--wait", "2h", "-y")):
+            both = sentence(fairway(tmp_path, "shards", "move", "lone", "--cancel", *more, **key))
+            assert both.startswith("--cancel ends the move that is under way: say either that,")
+        ended = shards("move", "lone", "--cancel")
+        assert ended.endswith("All is as it was before. lone goes on in shard 1.\n")
+        no_move = sentence(fairway(tmp_path, "shards", "move", "lone", "--cancel", **key))
+        assert no_move == "The tenant 'lone' is not being moved."
+        shards("move", "lone", "--to", "3", "-y")
+        in_thread(_rows_move(database_url))
+        back = shards("move", "lone", "--cancel")
+        assert "what was moved goes back. lone stands still until all of it is in shard 1" in back

@@ -93,7 +93,7 @@ def move(
     /,
     *,
     to: int | None = None,
-    wait: str = "1m",
+    wait: str | None = None,
     cancel: Annotated[bool, Parameter(negative="")] = False,
     yes: Yes = False,
     options: Options = PLAIN,
@@ -111,20 +111,25 @@ def move(
     to
         The number of the shard.
     wait
-        How long its runs may take to end, as in 90s, 10m or 2h.
+        How long its runs may take to end, as in 90s, 10m or 2h (default 1m).
     cancel
-        End the move that is under way. What was moved goes back.
+        End the move that is under way, instead of --to and --wait: at once while its runs end. Rows
+        that were moved go back, in as long as they took, and the tenant stands still until then.
     yes
         Do not ask.
     """
-    remote = options.operator()
     if cancel:
-        done = remote.call("POST", "/v1/shards/move/cancel", {"tenant": tenant})
-        options.record(done, f"{done['note']} {tenant} is at home in shard {done['from_shard']}.")
+        if to is not None or wait is not None:
+            raise InvalidRequest(
+                "--cancel ends the move that is under way: say either that, or where to with --to"
+                " (and --wait). A tenant that goes back is moved again when it is there."
+            )
+        _cancel(tenant, options)
         return
     if to is None:
         raise InvalidRequest("Say where to with --to, or --cancel to end a move.")
-    body = {"tenant": tenant, "to": to, "wait_seconds": _whole_seconds(wait)}
+    remote = options.operator()
+    body = {"tenant": tenant, "to": to, "wait_seconds": _whole_seconds(wait or "1m")}
     known = remote.get(f"/v1/tenants/{quote(tenant, safe='')}")
     if _may_move(known, to, remote):  # else it is refused, and nobody is asked
         agreed(f"{tenant} stands still until all of it is in shard {to}.", yes=yes)
@@ -134,6 +139,18 @@ def move(
         f"{tenant} moves from shard {done['from_shard']} to {done['to_shard']}."
         " `fairway shards ls` shows how far it is.",
     )
+
+
+def _cancel(tenant: str, options: Options) -> None:
+    done = options.operator().call("POST", "/v1/shards/move/cancel", {"tenant": tenant})
+    home = done["from_shard"]
+    goes_on = f"{tenant} goes on in shard {home}."
+    if done["finished_at"] is None:
+        goes_on = (
+            f"{tenant} stands still until all of it is in shard {home} again; `fairway shards ls`"
+            " shows how far that is."
+        )
+    options.record(done, f"{done['note']} {goes_on}")
 
 
 def _may_move(tenant: Mapping[str, Any], to: int, remote: Remote) -> bool:
