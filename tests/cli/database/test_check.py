@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import asyncpg
@@ -18,7 +19,8 @@ from fairway.store.postgres.initdb import ROLE
 def test_an_empty_folder_is_in_order(tmp_path: Path) -> None:
     ended = fairway(tmp_path, "check")
     assert ended.status == 0
-    assert ended.out.splitlines()[-1].startswith("ok")
+    last = ended.out.splitlines()[-1]
+    assert last.startswith("ok  The settings are as they should be. There is no database yet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,11 +152,25 @@ def test_a_login_that_may_make_no_roles_is_told_before_it_upgrades(
     assert "GRANT fairway_server, fairway_tenant to the login" in " ".join(servers.out.split())
 
 
-def test_a_database_that_is_away_is_named(tmp_path: Path) -> None:
-    ended = fairway(tmp_path, "check", "--database-url", "postgresql://127.0.0.1:1/nowhere")
-    assert ended.status == 1
-    assert ended.out.startswith("error  no connection to the database")
-    assert "Traceback" not in ended.out + ended.err
+def test_a_database_that_is_away_is_named(tmp_path: Path, database_url: str) -> None:
+    """With what to do, and no word at the end that sounds as if all were well."""
+    is_up = "It is up, and refuses this login"
+    for dsn, what, remedy in (
+        (
+            "postgresql://127.0.0.1:1/nowhere",
+            "at 127.0.0.1:1/nowhere: ",
+            "Is it up, and is FAIRWAY",
+        ),
+        (database_url.replace(f"{ROLE}@", "none@"), ': role "none" does not exist.', is_up),
+        (re.sub(r"@/\w+", "@/none", database_url), "does not exist.", "with CREATE DATABASE"),
+    ):
+        ended = fairway(tmp_path, "check", "--database-url", dsn)
+        first, *_, last = ended.out.splitlines()
+        assert ended.status == 1
+        assert first.startswith("error  No connection to the database at "), first
+        assert (what in first, remedy in first) == (True, True), first
+        assert last.startswith("error  Without a connection to the database"), last
+        assert "Traceback" not in ended.out + ended.err
 
 
 def test_object_storage_is_tried(tmp_path: Path, database_url: str) -> None:

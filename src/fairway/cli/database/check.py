@@ -20,6 +20,11 @@ COLOURS = {"error": "red", "warning": "yellow", "ok": "green"}
 WIDE, NARROW = 100_000, 30  # a pipe's lines are whole; a screen that is no screen is not obeyed
 PROBE = "check/probe"
 ALL_WELL = "The settings, the database, its roles and object storage are as they should be."
+NO_DATABASE_YET = "The settings are as they should be. There is no database yet to look at."
+NOT_LOOKED_AT = (
+    "Without a connection to the database (see above) not all could be looked at, and no server"
+    " starts. Mend that, then check again."
+)
 
 
 def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
@@ -34,14 +39,29 @@ def check(*, database_url: str | None = None, data_dir: Path | None = None) -> i
     """
     settings = load(os.environ, database_url=database_url, data_dir=data_dir)
     findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
-    findings += _inspect(settings)
+    has_database = _has_database(settings)
+    findings += _inspect(settings, has_database=has_database)
     for finding in findings:
         _say(finding.level, f"{finding.what}  {finding.remedy}".rstrip())
     _say_limits()
     errors = sum(finding.level == "error" for finding in findings)
-    if not findings:
-        _say("ok", ALL_WELL)
+    if _is_unreachable(findings):
+        _say("error", NOT_LOOKED_AT)
+    elif not findings:
+        _say("ok", ALL_WELL if has_database else NO_DATABASE_YET)
     return 1 if errors else 0
+
+
+def _is_unreachable(findings: list[Finding]) -> bool:
+    from fairway.store.connections.hosts import UNREACHABLE
+
+    return any(finding.what.startswith(UNREACHABLE) for finding in findings)
+
+
+def _has_database(settings: Settings) -> bool:
+    from fairway.cli.processes.data_folder import postgres_folder
+
+    return settings.database_url is not None or postgres_folder(settings.data_dir).exists()
 
 
 def _say(level: str, text: str) -> None:
@@ -65,12 +85,10 @@ def _say_limits() -> None:
         say(f"  {limit:<{wide}}  {means}")
 
 
-def _inspect(settings: Settings) -> list[Finding]:
-    from fairway.cli.processes.data_folder import postgres_folder
-
+def _inspect(settings: Settings, *, has_database: bool) -> list[Finding]:
     if settings.database_url is not None:
         return _waited_for(_inspect_both(settings.database_url, settings))
-    if postgres_folder(settings.data_dir).exists():
+    if has_database:
         return _waited_for(_inspect_embedded(settings))
     say(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
     if settings.storage_url is None:
@@ -90,14 +108,15 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     from fairway.services.maintenance.cluster_check import inspect_cluster
     from fairway.services.maintenance.row_security_check import inspect_row_security
     from fairway.services.maintenance.shard_count_check import inspect_shard_count
-    from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
+    from fairway.store.postgres.inspection import inspect_database, read_tie
 
     owner_dsn = settings.owner_database_url or dsn
     found = await inspect_database(owner_dsn, processes_wanted(settings))
-    if not any(finding.what.startswith(UNREACHABLE) for finding in found):
-        found += await inspect_row_security(dsn, settings)
-        found += await inspect_cluster(owner_dsn, row_security=settings.row_security)
-        found += await inspect_shard_count(owner_dsn, shards_asked_for(settings, os.environ))
+    if _is_unreachable(found):  # asked again, it would take as long not to answer
+        return found + await _inspect_storage(None, settings)
+    found += await inspect_row_security(dsn, settings)
+    found += await inspect_cluster(owner_dsn, row_security=settings.row_security)
+    found += await inspect_shard_count(owner_dsn, shards_asked_for(settings, os.environ))
     return found + await _inspect_storage(await read_tie(owner_dsn), settings)
 
 

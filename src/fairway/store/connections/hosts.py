@@ -41,6 +41,8 @@ NO_CONNECTION = (
     asyncpg.TargetServerAttributeNotMatched,  # none of its hosts can be written to
     ValueError,
 )
+#: How the sentence on any of these begins.
+UNREACHABLE = "No connection to the database"
 
 
 class OldHistory(OSError):
@@ -130,11 +132,19 @@ async def connect_for_once(dsn: str, name: str) -> Any:
             timeout=CONNECT_SECONDS, server_settings={"application_name": name}
         )
     except NO_CONNECTION as failure:
-        reason = str(failure).rstrip(".") or type(failure).__name__
-        raise Unavailable(
-            f"No connection to the database at {host_of(dsn)}: {reason}."
-            " Is it up, and is FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL) right?"
-        ) from failure
+        raise Unavailable(" ".join(no_connection(dsn, failure))) from failure
+
+
+def no_connection(dsn: str, failure: Exception) -> tuple[str, str]:
+    """What happened, and what to do about it."""
+    reason = str(failure).rstrip(".") or type(failure).__name__
+    what = f"{UNREACHABLE} at {host_of(dsn)}: {reason}."
+    named = "FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL)"
+    if isinstance(failure, asyncpg.InvalidAuthorizationSpecificationError):  # or the password
+        return what, f"It is up, and refuses this login: are user and password in {named} right?"
+    if isinstance(failure, asyncpg.InvalidCatalogNameError):
+        return what, f"Make that database with CREATE DATABASE, or name another in {named}."
+    return what, f"Is it up, and is {named} right?"
 
 
 def host_of(dsn: str) -> str:

@@ -7,11 +7,10 @@ import time
 
 import asyncpg
 
-from fairway.store.connections.hosts import NO_CONNECTION, Hosts
+from fairway.store.connections.hosts import NO_CONNECTION, Hosts, no_connection
 from fairway.store.postgres.tuning import Finding, inspect
 
 CONNECT_SECONDS = 10.0
-UNREACHABLE = "no connection to the database"
 CLOCK_SAMPLES = 3
 
 _UNITS = {
@@ -37,7 +36,8 @@ async def inspect_database(dsn: str, processes: int = 1) -> list[Finding]:
     try:
         connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
     except NO_CONNECTION as failure:
-        return [_unreachable(failure)]
+        what, remedy = no_connection(dsn, failure)
+        return [Finding(level="error", what=what, remedy=remedy)]
     try:
         facts = await read_facts(connection)
         offset_seconds = await read_clock_offset_seconds(connection)
@@ -89,10 +89,3 @@ async def _sample_clock(connection: asyncpg.Connection) -> tuple[float, float]:
     there = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
     after = time.time()
     return after - before, there - (before + after) / 2
-
-
-def _unreachable(failure: Exception) -> Finding:
-    what = f"{UNREACHABLE}: {failure or type(failure).__name__}"
-    return Finding(
-        level="error", what=what, remedy="check FAIRWAY_DATABASE_URL, the network and the role"
-    )
