@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from tests.acceptance.house import free_port
 from tests.cli.program import fairway
 from tests.postgres import connected
@@ -59,6 +60,28 @@ def test_a_server_that_nobody_can_operate_says_what_to_do(
     assert "`fairway init` makes the first" in said[-1]
     assert "this database has 2 shards" in said[-2]
     assert "`fairway shards split --to 8`" in said[-2]
+    assert server.returncode == 0
+
+
+@pytest.mark.parametrize(("processes", "who"), [("1", "server"), ("2", "servers")])
+def test_a_server_says_that_it_stops_and_that_it_has(
+    tmp_path: Path, database_url: str, processes: str, who: str
+) -> None:
+    program = Path(sys.executable).parent / "fairway"
+    given = {"PATH": "/usr/bin:/bin", "FAIRWAY_DATABASE_URL": database_url}
+    words = [str(program), "server", "--port", str(free_port()), "--processes", processes]
+    server = subprocess.Popen(words, cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    try:
+        ready = next(line for line in server.stderr if f"{who} ready" in line)
+    finally:
+        server.terminate()
+        _, after = server.communicate(timeout=60)
+    first, *_, last = [line for line in after.splitlines() if f'"event": "{who} ' in line]
+    assert ready
+    assert f"{who} stopping" in first
+    assert "handing over, finishing what is under way" in first
+    assert f"{who} stopped" in last
     assert server.returncode == 0
 
 

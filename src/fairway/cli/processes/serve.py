@@ -19,7 +19,7 @@ from fairway.api.peers import Peers
 from fairway.cli.processes.http import HttpServer
 from fairway.cli.processes.listening import Listeners, listen
 from fairway.cli.processes.shards_asked_for import shards_asked_for
-from fairway.cli.processes.signals import quit_now, stop_on_signals
+from fairway.cli.processes.signals import STOPPING, WHILE_STOPPED, quit_now, stop_on_signals
 from fairway.cli.processes.supervisor import first_of
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
@@ -145,7 +145,9 @@ async def _main(
     stopping = asyncio.Event()
 
     def stop() -> None:
-        manager.stopping("handing over, finishing what is under way")
+        if not stopping.is_set():  # told twice, it does the same
+            log.info("server stopping", doing=STOPPING, jobs=WHILE_STOPPED)
+        manager.stopping(STOPPING)
         stopping.set()
 
     stop_on_signals(stop, leave=quit_now)
@@ -157,6 +159,7 @@ async def _main(
         await tell_operators(platform)
 
     await serve(dsn, settings, listeners, stopping, ready, scheduler)
+    log.info("server stopped")
 
 
 async def tell_operators(platform: Platform) -> None:

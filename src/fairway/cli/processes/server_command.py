@@ -15,7 +15,13 @@ import uvloop
 from fairway.cli.processes.listening import listen, listeners_of
 from fairway.cli.processes.process_part import of_one_process, processes_wanted
 from fairway.cli.processes.server_group import ServerGroup
-from fairway.cli.processes.signals import Orders, quit_now, stop_on_signals
+from fairway.cli.processes.signals import (
+    STOPPING,
+    WHILE_STOPPED,
+    Orders,
+    quit_now,
+    stop_on_signals,
+)
 from fairway.cli.processes.supervisor import CANNOT_START, first_of
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import LogOptions
@@ -92,13 +98,18 @@ class SeveralServers:
             await first_of(self._orders.stopping.wait(), asyncio.shield(ended))
         finally:
             await group.stop()
+            if self._orders.stopping.is_set():
+                log.info("servers stopped", processes=self._processes)
         if self._orders.stopping.is_set():
             return 0
         ended.result()  # raises what kept them from being started
         return 1  # it said itself what is wrong
 
     def _stop(self) -> None:
-        self._manager.stopping("handing over, finishing what is under way")
+        if not self._orders.stopping.is_set():  # told twice, they do the same
+            count = self._processes
+            log.info("servers stopping", doing=STOPPING, jobs=WHILE_STOPPED, processes=count)
+        self._manager.stopping(STOPPING)
         self._orders.stop()
 
 

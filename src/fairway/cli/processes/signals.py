@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 
 from fairway.runtime.told_to_end import heeded
 
+#: What servers say when they are told to stop: what they do, and what becomes of jobs.
+STOPPING = "handing over, finishing what is under way"
+WHILE_STOPPED = "run on with their workers; what waits is granted by other servers, or by the next"
 ECHO_SECONDS = 1.0  # whoever started us may pass on what the terminal sent us already
 
 
