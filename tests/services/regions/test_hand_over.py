@@ -14,7 +14,7 @@ from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import FIRST_SHARD, LOWEST_JOB_ID, JobId, PoolId, TenantId, make_job_ids
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.hand_over import in_doubt_here
-from fairway.core.regions.held import HeldCall, SentTo
+from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.core.regions.homes import (
     NEVER_MOVED,
     DirectoryTerm,
@@ -130,6 +130,11 @@ def handing(database: Database, homes: Homes, peers: Any) -> HandOver:
         cast(RegionPeers, peers),
         RegionMetrics(CollectorRegistry()),
     )
+
+
+def found_by(database: Database, homes: Homes) -> HeldJobs:
+    shards, metrics = TenantShards(1), RegionMetrics(CollectorRegistry())
+    return HeldJobs(database, metrics, cast(HomeTable, homes), 100, 1, tenant_shards=shards)
 
 
 async def test_each_of_calls_whose_ids_lie_between_each_other_is_found(database: Database) -> None:
@@ -258,6 +263,54 @@ async def test_what_the_next_owner_sent_elsewhere_is_not_sent_again(
     assert await held(database, ONE) == {job: "us"}, "by who asked before the home was it again"
 
 
+@pytest.mark.parametrize("kind", [HeldKind.SUBMISSION, HeldKind.JOB])
+async def test_a_late_answer_settles_nothing_that_has_come_back(
+    database: Database, connection: Connection, kind: HeldKind
+) -> None:
+    """Its server stood still while the job went there, came back and was sent there anew."""
+    (job,) = await hold(database, ONE)
+    await connection.execute("UPDATE held_jobs SET kind = $1", kind)
+    before = SentTo(FIRST_SHARD, ONE, "eu", NEVER_MOVED)
+    now = before._replace(under=HomeVersion(DirectoryTerm(1), HomeTerm(3)))
+    assert await store.offer(connection, now, [job]) == {job}
+    assert not await store.handed_over(connection, before, [job])
+    assert not await store.tell(connection, before, job, '""')
+    assert [row.id for row in await store.held_of(connection, now, 1)] == [job], "it was lost"
+    assert await store.handed_over(connection, now, [job])
+
+
+async def test_a_call_that_was_not_held_is_not_accepted(database: Database) -> None:
+    """Its server stood still: the home has taken the first of the jobs, which has come here since.
+    Of the others nobody knows."""
+    (job,) = await hold(database, ONE)
+    known, body = found_by(database, Homes(t1="eu")), encoded(ONE, [job], [None])
+    late = HeldCall(FIRST_SHARD, ONE, job, job, 3, body, "eu", NEVER_MOVED)
+    with pytest.raises(Unavailable, match="not known whether this was accepted"):
+        await known.hold(late)
+    await known.hold(late._replace(jobs=1))
+
+
+async def test_a_call_that_is_taken_apart_while_it_is_looked_for_is_found(
+    database: Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await hold(database, ONE, 3)
+    known, body_of = found_by(database, Homes(t1="eu")), store.body_of
+
+    async def apart_then(looking: Connection, *asked: Any) -> bytes | None:
+        monkeypatch.undo()
+        await connection.execute("DELETE FROM held_jobs")
+        for one in ids:
+            body = encoded(ONE, [one], [None])
+            part = HeldCall(FIRST_SHARD, ONE, one, one, 1, body, None, None)
+            await store.hold(connection, part)
+        return await body_of(looking, *asked)
+
+    monkeypatch.setattr(store, "body_of", apart_then)
+    sight = await known.find(ONE, ids[1])
+    assert sight is not None
+    assert (sight.found.id, sight.places) == (ids[1], [0])
+
+
 async def test_beside_jobs_that_are_there_one_with_a_key_is_an_earlier_one(
     database: Database,
 ) -> None:
@@ -272,8 +325,12 @@ async def test_beside_jobs_that_are_there_one_with_a_key_is_an_earlier_one(
     peers = Peers(answer)
     await handing(database, Homes(t1="us"), peers).run_once(0)
     assert [region for region, _ in peers.heard] == ["eu"]
-    left = {others[0]: "eu"}
+    left = {ids[0]: "eu", others[0]: "eu"}
     assert await held(database, ONE) == left, "its shard may have had no owner: it was lost"
+    known = found_by(database, Homes(t1="us"))
+    with pytest.raises(NotFound, match="an earlier job has its Idempotency-Key, in the region eu"):
+        await known.find(ONE, ids[0])
+    assert await known.find(ONE, others[0]) is not None
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.services.platform_room import submit
+from tests.postgres import connected
+from tests.services.platform_room import new, submit
 
 from fairway.core.ids import FIRST_SHARD, JobId, TenantId, Term
 from fairway.core.regions.held import HeldCall, SentTo
@@ -108,7 +110,7 @@ async def test_a_call_that_is_settled_within_a_look_leaves_its_job_to_nobody_els
     job = await handed_to_itself(platform, tenant)
     hold_jobs = held_jobs.hold_jobs
 
-    async def settled_then(connection: Connection, *asked: Any) -> set[str]:
+    async def settled_then(connection: Connection, *asked: Any) -> set[str] | None:
         left = await hold_jobs(connection, *asked)
         await settle(connection, tenant, job)
         return left
@@ -123,3 +125,23 @@ async def test_a_call_that_is_settled_within_a_look_leaves_its_job_to_nobody_els
         home = SentTo(FIRST_SHARD, tenant.id, "us", NEVER_MOVED)
         held = await held_jobs.held_of(connection, home, 10)
     assert [row.id for row in held] == [job]
+
+
+async def test_a_job_whose_call_comes_to_wait_at_that_moment_stays(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its server stood still before it held what the home had taken, and handed over since."""
+    job, other = await submit(platform, tenant, new(), new())
+    stood_still = connected(platform.database.dsn)
+    async with stood_still as late, platform.database.background() as owner:
+        writing = late.transaction()
+        await writing.start()
+        call = HeldCall(FIRST_SHARD, tenant.id, job, job, 1, b"", "us", NEVER_MOVED)
+        assert await held_jobs.hold(late, call)
+        asked = FIRST_SHARD, term_of(platform), tenant.id, [job, other]
+        leaving = asyncio.create_task(held_jobs.hold_jobs(owner, *asked))
+        assert (await asyncio.wait([leaving], timeout=0.3))[1], "it waits for the other row"
+        await writing.commit()
+        assert await leaving is None
+        assert await owner.fetchval("SELECT count(*) FROM jobs") == 2, "one was lost"
+        assert await held_jobs.hold_jobs(owner, *asked) == {other}, "and the next look leaves it"

@@ -17,7 +17,7 @@ from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.held import HeldCall
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.region_metrics import RegionMetrics
-from fairway.services.transient_errors import told_if_away
+from fairway.services.transient_errors import not_known, told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import FoundHeld, HeldCount
@@ -27,6 +27,7 @@ BYTES_AT_ONCE = 4 << 20  # of calls that are read for a look at some of their jo
 BYTES_MAX_A_JOB = 16 << 10  # on average: bounds what is held in bytes, too
 COUNT_SECONDS = 1.0
 FORGET_EVERY_US = 600_000_000
+LOOKS = 3  # for a job whose call is settled while it is looked for
 
 
 class _Sums:
@@ -114,9 +115,12 @@ class HeldJobs:
         self._coming.add(*counted)
         try:
             async with told_if_away, self._database.people() as connection:
-                await store.hold(connection, call)
+                is_there = await store.hold(connection, call)
         finally:
             self._coming.remove(*counted)
+        if not is_there and call.jobs > 1:
+            # Late: its first job went to the home, and came here. Of the others nobody knows.
+            raise not_known()
         self._there.add(*counted)
         self.jobs += call.jobs
 
@@ -137,26 +141,30 @@ class HeldJobs:
 
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
+        for _ in range(LOOKS):
+            found, place, body = await self._find(tenant, job)
+            if found is None or place is None:
+                return None
+            if found.told is not None:
+                return _became(found, place)
+            if body is not None:
+                return HeldSight(found, body, [place], None)
+        return None  # it goes on while we look
+
+    async def _find(
+        self, tenant: TenantId, job: JobId
+    ) -> tuple[FoundHeld | None, int | None, bytes | None]:
+        """The call that it came with, its place there, and what was handed in with the call, if
+        it waits: None, if it was settled or taken apart since."""
         async with told_if_away, self._database.quick(tenant) as connection:
             shard = self._tenant_shards.of_job(tenant, job)
             calls = await store.find(connection, shard, tenant, job)
             placed = ((one, place_among(one.id, one.jobs, job)) for one in calls)
             found, place = next((one for one in placed if one[1] is not None), (None, None))
-            body: bytes | None = None
-            if found is not None and found.told is None:
-                body = await store.body_of(connection, shard, tenant, found.id)
-        if found is None or place is None:
-            return None
-        if found.told is None:
-            return None if body is None else HeldSight(found, body, [place], None)
-        told = json.loads(found.told)
-        said = told[place] if isinstance(told, list) else told
-        if isinstance(said, dict):
-            raise NotFound(
-                "The job was accepted while its home could not be reached, and refused there:"
-                f" {said.get('detail', '')}"
-            )
-        return HeldSight(found, b"", [place], JobId(said)) if said else None
+            if found is None or found.told is not None:
+                return found, place, None
+            body = await store.body_of(connection, shard, tenant, found.id, found.jobs)
+        return found, place, body
 
     async def among(self, tenant: TenantId, jobs: Sequence[JobId]) -> set[JobId]:
         """Which of these wait here."""
@@ -171,7 +179,7 @@ class HeldJobs:
                 break
             left_bytes -= size_bytes
             async with told_if_away, self._database.quick(tenant) as connection:
-                body = await store.body_of(connection, shard, tenant, found.id)
+                body = await store.body_of(connection, shard, tenant, found.id, found.jobs)
             if body is not None:
                 sights.append(HeldSight(found, body, places, None))
         return sights
@@ -193,3 +201,15 @@ class HeldJobs:
             if place is not None:
                 calls.setdefault(one.id, (one, size_bytes, []))[2].append(place)
         return list(calls.values())
+
+
+def _became(found: FoundHeld, place: int) -> HeldSight | None:
+    """None: it left for its home, and is what it was. NotFound: refused there."""
+    told = json.loads(found.told or '""')
+    said = told[place] if isinstance(told, list) else told
+    if isinstance(said, dict):
+        raise NotFound(
+            "The job was accepted while its home could not be reached, and refused there:"
+            f" {said.get('detail', '')}"
+        )
+    return HeldSight(found, b"", [place], JobId(said)) if said else None

@@ -165,7 +165,10 @@ class Moving:
                 # between leaves with the others, and after it would be left for nobody to look at.
                 if await store.is_any_held(connection, shard, tenant, ids):
                     self._settling.add(tenant)
-                gone = await store.hold_jobs(connection, shard, term, tenant, ids)
+                left = await store.hold_jobs(connection, shard, term, tenant, ids)
+                if left is None:
+                    self._settling.add(tenant)
+                gone = left or gone
         if gone:
             self._dispatcher.cancelled([(job.id, job.key) for job in page if job.id in gone])
             self._watchers.notify(gone)

@@ -2,7 +2,8 @@
 
 A call that it took in part is held no longer: each of its jobs that still waits does so by itself,
 so that nothing that was taken is ever sent again. Guarded by the region that the rows were offered
-to: what another server offered elsewhere meanwhile is no more ours to settle.
+to, and the home by which they were: what another server offered elsewhere meanwhile, or what has
+come back since, is not settled by a late answer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fairway.core.regions.hand_over import HomeAnswer, home_answer
 from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.services.regions.encoded_calls import apart, jobs_at
 from fairway.services.regions.moved_rows import MovedRow
+from fairway.services.submit.submission_group import NewJob
 from fairway.store.connections.database import Connection, Database
 from fairway.store.regions import held_jobs as store
 from fairway.store.regions.held_jobs import HeldRow
@@ -47,10 +49,11 @@ class Settling:
             if taken:
                 await store.handed_over(connection, to, [row.id for row in taken])
             for row, said in told:
+                if not await store.tell(connection, to, row.id, json.dumps(said)):
+                    continue
                 if row.kind == HeldKind.JOB and (key := _key_of(row)) is not None:
                     became = row.id, said[0]
                     await store.pass_key_on(connection, to.shard, to.tenant, key, became)
-                await store.tell(connection, to, row.id, json.dumps(said))
             for row, left in parts:
                 await _take_apart(connection, to, row.id, row.body, left)
         count = sum(max(row.jobs, 1) for row in taken)
@@ -74,10 +77,11 @@ class Settling:
             if rest:
                 await store.withdraw(connection, to, rest)
             for row in missing.keys() - {*there, *rest}:
-                body = await store.body_of(connection, to.shard, to.tenant, row)
+                of_call = to.shard, to.tenant, row, len(asked[row])
+                body = await store.body_of(connection, *of_call)
                 if body is not None:
-                    left = _to_be_asked(body, missing[row])
-                    await _take_apart(connection, to, row, body, dict.fromkeys(left))
+                    left = _left_of(body, missing[row], to.region)
+                    await _take_apart(connection, to, row, body, left)
 
 
 async def _take_apart(
@@ -96,15 +100,23 @@ async def _take_apart(
             await store.tell(connection, to, id_, json.dumps([told]))
 
 
-def _to_be_asked(body: bytes, places: Sequence[int]) -> list[int]:
-    """Beside jobs that were made, one with an Idempotency-Key is the earlier job that has it. But
-    one that replaces others may have been turned away for now: it is judged anew, with its key."""
-    jobs = zip(places, jobs_at(body, places), strict=True)
-    return [
-        place
-        for place, new in jobs
-        if new.idempotency_key is None or (new.unique is not None and new.unique.replaces)
-    ]
+def _left_of(body: bytes, places: Sequence[int], region: str) -> dict[int, Any]:
+    """Beside jobs that were made, one with an Idempotency-Key is the earlier job that has it: which
+    one is known there. But one that replaces others may have been turned away for now: it is judged
+    anew, with its key."""
+    earlier = {
+        "code": "IDEMPOTENCY_KEY_REUSED",
+        "detail": f"an earlier job has its Idempotency-Key, in the region {region}.",
+    }
+    return {
+        place: earlier if _is_an_earlier_job(new) else None
+        for place, new in zip(places, jobs_at(body, places), strict=True)
+    }
+
+
+def _is_an_earlier_job(new: NewJob) -> bool:
+    replaces = new.unique is not None and new.unique.replaces
+    return new.idempotency_key is not None and not replaces
 
 
 def _key_of(row: HeldRow) -> str | None:

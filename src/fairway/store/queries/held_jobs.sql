@@ -6,9 +6,10 @@ ON CONFLICT DO NOTHING
 
 -- name: hold_jobs
 -- Unfinished jobs of a tenant whose home is elsewhere leave the jobs in the same statement: what is held is never run here,
--- and what runs here is never held. Members of flows stay, and so does what has its payload in object storage. What became
--- of a call that began with the job gives way to it. Not the first job of a call that still waits here: it was handed over to
--- this region, which has yet to hear that it has it, and the call goes then.
+-- and what runs here is never held. Whoever asks undoes all of it if one is not held: another row of its id came meanwhile.
+-- Members of flows stay, and so does what has its payload in object storage. What became of a call that began with the job
+-- gives way to it. Not the first job of a call that still waits here: it was handed over to this region, which has yet to
+-- hear that it has it, and the call goes then.
 WITH gone AS (
     DELETE FROM jobs
     USING unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
@@ -33,8 +34,9 @@ WITH gone AS (
         SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
             accepted_at = excluded.accepted_at, offered_to = NULL, told = NULL
         WHERE held_jobs.told IS NOT NULL
+    RETURNING held_jobs.id
 )
-SELECT gone.id::text AS id FROM gone
+SELECT gone.id::text AS id, held.id IS NOT NULL AS is_held FROM gone LEFT JOIN held ON held.id = gone.id
 
 -- name: hold_schedules
 WITH gone AS (
@@ -113,18 +115,24 @@ WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND told IS
   AND offered_to = :region AND offered_under = :under::bigint[]
 
 -- name: handed_over
--- The region that they were offered to has them. What was offered to another since is its own to hand over.
+-- The region that they were offered to, under that home, has them. What was offered to another since, or is here anew and
+-- was offered to this one under a newer home, is its own to hand over.
 DELETE FROM held_jobs
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region AND kind <> 1
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND kind <> 1
+  AND offered_to = :region AND offered_under = :under::bigint[]
 
 -- name: left_for_good
 -- So it is with jobs that were here before they left; that they were is not forgotten, for whoever sent them here may ask.
-UPDATE held_jobs SET told = '""', body = ''
-WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND offered_to = :region AND kind = 1
+-- For so long from now on.
+UPDATE held_jobs SET told = '""', body = '', accepted_at = now()
+WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[]) AND kind = 1 AND told IS NULL
+  AND offered_to = :region AND offered_under = :under::bigint[]
 
 -- name: tell_held
-UPDATE held_jobs SET told = :told, body = ''
-WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND offered_to = :region
+-- What became of a call, remembered for so long from now on.
+UPDATE held_jobs SET told = :told, body = '', accepted_at = now()
+WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid
+  AND offered_to = :region AND offered_under = :under::bigint[]
 
 -- name: still_held
 -- Whether any of these begins a call that waits here.
@@ -163,8 +171,9 @@ CROSS JOIN LATERAL (
 ) AS near WHERE last_id >= asked.id AND told IS NULL
 
 -- name: body_of_held
--- Of one that waits; it may be as large as a whole batch.
-SELECT body FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND told IS NULL
+-- Of one that waits, with all its jobs; it may be as large as a whole batch. A part of it may have its id by now.
+SELECT body FROM held_jobs
+WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND job_count = :jobs AND told IS NULL
 
 -- name: count_held
 -- Jobs that wait here, by tenant and by the region that they were sent to, if any.

@@ -15,6 +15,7 @@ from fairway.core.object_storage.reference import MARK
 from fairway.core.regions.held import HeldCall, HeldKind, SentTo
 from fairway.store.connections.database import (
     Connection,
+    Record,
     execute,
     fetch,
     fetch_as,
@@ -54,19 +55,36 @@ class HeldCount(NamedTuple):
     bytes: int
 
 
-async def hold(connection: Connection, call: HeldCall) -> None:
-    await execute(connection, _SQL["hold_call"], **call._asdict())
+async def hold(connection: Connection, call: HeldCall) -> bool:
+    """Whether it is there by this: another row may have its id, of one of its jobs."""
+    return await execute(connection, _SQL["hold_call"], **call._asdict()) > 0
 
 
 async def hold_jobs(
     connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[JobId]
-) -> set[str]:
-    """Those that left the jobs, and wait to be handed over."""
+) -> set[str] | None:
+    """Those that left the jobs, and wait to be handed over. None: none did, for a call that brought
+    one of them came to wait here at this moment."""
     asked = {"tenants": [tenant] * len(ids), "ids": ids}
     mark = {"mark": MARK, "mark_bytes": len(MARK)}
-    return set(
-        await fetch_values(connection, _SQL["hold_jobs"], shard=shard, term=term, **asked, **mark)
-    )
+    try:
+        async with connection.transaction():
+            rows = await fetch(
+                connection, _SQL["hold_jobs"], shard=shard, term=term, **asked, **mark
+            )
+            _check_held(rows)
+    except _CameMeanwhile:
+        return None
+    return {row["id"] for row in rows}
+
+
+class _CameMeanwhile(Exception):  # undoes what was written, no mistake
+    """A row of the same id was written by somebody who had begun before."""
+
+
+def _check_held(rows: Sequence[Record]) -> None:
+    if not all(row["is_held"] for row in rows):
+        raise _CameMeanwhile
 
 
 async def hold_schedules(
@@ -125,15 +143,15 @@ async def withdraw(connection: Connection, to: SentTo, ids: Sequence[str]) -> No
 
 async def handed_over(connection: Connection, to: SentTo, ids: Sequence[str]) -> int:
     """That region has them: they are held no longer. How many of them were its own until now."""
-    asked = {"shard": to.shard, "tenant": to.tenant, "ids": ids, "region": to.region}
+    asked = {**to._asdict(), "ids": ids}
     gone = await execute(connection, _SQL["handed_over"], **asked)
     return gone + await execute(connection, _SQL["left_for_good"], **asked)
 
 
-async def tell(connection: Connection, to: SentTo, id_: str, told: str) -> None:
-    """What became of it in that region, for whoever asks."""
-    asked = {"shard": to.shard, "tenant": to.tenant, "id": id_, "told": told}
-    await execute(connection, _SQL["tell_held"], **asked, region=to.region)
+async def tell(connection: Connection, to: SentTo, id_: str, told: str) -> bool:
+    """What became of it in that region, for whoever asks; whether it was still there to tell."""
+    told_of = await execute(connection, _SQL["tell_held"], **to._asdict(), id=id_, told=told)
+    return told_of > 0
 
 
 async def is_any_held(
@@ -178,10 +196,10 @@ async def find_many(
 
 
 async def body_of(
-    connection: Connection, shard: ShardId, tenant: TenantId, call: JobId
+    connection: Connection, shard: ShardId, tenant: TenantId, call: JobId, jobs: int
 ) -> bytes | None:
-    """What was handed in with this call; None: it waits here no more."""
-    asked = {"shard": shard, "tenant": tenant, "id": call}
+    """What was handed in with this call of so many jobs; None: it waits here no more, as one."""
+    asked = {"shard": shard, "tenant": tenant, "id": call, "jobs": jobs}
     body: bytes | None = await fetch_value(connection, _SQL["body_of_held"], **asked)
     return body
 

@@ -26,8 +26,9 @@ WITH gone AS (
         SET last_id = excluded.last_id, kind = excluded.kind, job_count = excluded.job_count, body = excluded.body,
             accepted_at = excluded.accepted_at, offered_to = NULL, told = NULL
         WHERE held_jobs.told IS NOT NULL
+    RETURNING held_jobs.id
 )
-SELECT gone.id::text AS id FROM gone
+SELECT gone.id::text AS id, held.id IS NOT NULL AS is_held FROM gone LEFT JOIN held ON held.id = gone.id
 
 -- name: tenants_with_rows
 SELECT asked.tenant FROM unnest(:tenants::int[]) AS asked (tenant)
