@@ -245,6 +245,13 @@ async def may_be_in_the_lost_region(far: httpx2.AsyncClient, job: str) -> None:
     """Nobody can say that it is not there; and that region is not the tenant's home any more."""
     lost = problem(await far.get(f"/v1/jobs/{job}"), 503, "UNAVAILABLE")
     assert lost["detail"].startswith("The region eu has to be asked")
+    waited_for = await far.post("/v1/jobs/wait", json={"ids": [job]})
+    assert problem(waited_for, 503, "UNAVAILABLE")["detail"] == lost["detail"]
+    there = {"type": "later", "delay_seconds": 3600}
+    other = (await far.post("/v1/jobs", json=there)).json()["id"]
+    asked = asyncio.create_task(waited(far, job, other, wait_seconds=30))
+    assert (await far.delete(f"/v1/jobs/{other}")).status_code == 200
+    assert await asked == ({other}, set()), "one that nobody knows keeps no news of others"
 
 
 async def streams_name_the_home(regions: TwoRegions, far: httpx2.AsyncClient, key: str) -> None:

@@ -21,11 +21,11 @@ from fairway.api.auth import CALLER, SESSION
 from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
-from fairway.api.origin import FORWARDED_FOR, sender_of
+from fairway.api.origin import FORWARDED_FOR, SECRET, sender_of
 from fairway.api.regions.held_views import held_views
 from fairway.api.regions.waits import CALL as WAIT
 from fairway.api.regions.waits import Here, RegionWaits, WaitCall
-from fairway.api.relay import KEPT, NOT_PASSED_ON
+from fairway.api.relay import KEPT, NOT_PASSED_ON, RELAYED
 from fairway.core.errors import Conflict, Forbidden, NotFound, Unavailable
 from fairway.core.ids import JobId, TenantId, parse_job_id
 from fairway.core.tenant import Tenant
@@ -122,7 +122,8 @@ class RegionGate:
             return None
         if endpoint.call == WAIT and caller.tenant is not None:
             call = WaitCall(request, caller.tenant.id, here)
-            return await self._waits.reply(call, is_passed_on=self._is_passed_on(scope))
+            is_passed_on = self._is_passed_on(scope) or self._is_relayed(scope)
+            return await self._waits.reply(call, is_passed_on=is_passed_on)
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return None
@@ -175,6 +176,12 @@ class RegionGate:
         if header(scope, FROM_REGION) is None:
             return False
         return hmac.compare_digest(header(scope, REGION_SECRET) or b"", self._regions.secret)
+
+    def _is_relayed(self, scope: Scope) -> bool:
+        """By another server of this region, which looks in the others itself."""
+        secret = self._platform.cluster.secret.encode()
+        is_peer = hmac.compare_digest(header(scope, SECRET) or b"", secret)
+        return is_peer and header(scope, RELAYED) is not None
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -257,7 +264,7 @@ class RegionGate:
             return
         absent: Exception = NotFound(f"There is no job {job}.")
         likely = self._regions.may_have(tenant, job)
-        for region in (*likely, likely[0]):  # it may have been on its way to the home meanwhile
+        for region in (*likely, *likely[:-1]):  # it may have been on its way between two of them
             if region == self._regions.map.here:
                 try:
                     await self._read_here(scope, send, tenant, job, here)
@@ -321,7 +328,7 @@ class RegionGate:
         """The job that this one turned out to be: another with the same Idempotency-Key."""
         path = f"{scope['path'].rpartition('/')[0]}/{job}"
         likely = self._regions.may_have(tenant, job)
-        for region in (*likely, likely[0]):
+        for region in (*likely, *likely[:-1]):
             reply = await self._ask(region, {**scope, "path": path}, b"")
             if reply.status != 404:
                 return reply

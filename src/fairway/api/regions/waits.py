@@ -108,7 +108,7 @@ class RegionWaits:
             # Of more missing ones than are told nobody knows which they are.
             may_wait = len(told.missing) < TOLD_MAX
             told = await self._for_a_moment(call, wanted, at_home if may_wait else [])
-            if not told.jobs:
+            if not (told.jobs or at_home):  # the others' ends are not kept from their callers
                 look.check()
         return ToldJobs(told.jobs + look.told, list(missing))
 
@@ -139,11 +139,12 @@ class RegionWaits:
             return ToldJobs([], [] if wanted.all else list(wanted.ids))
 
     async def _look(self, call: WaitCall, wanted: WaitForJobs, jobs: Collection[str]) -> _Look:
-        """In every region, in the home at last: they may have come there since it was asked."""
+        """In every region: the home, which was asked before, and the others once more, for a job
+        may have been on its way between two of them."""
         home = self._regions.homes.home_of(call.tenant)
         others = [region for region in self._regions.map.regions if region != home]
         missing, told, trouble = list(jobs)[:IDS_AT_ONCE], list[Raw](), None
-        for region in (*others, home):
+        for region in (*others, home, *others):
             if not missing:
                 break
             asked = WaitForJobs(ids=missing, all=wanted.all)
@@ -169,18 +170,25 @@ class RegionWaits:
     async def _from_here(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
         """What this region's store has. Jobs that are held are not missing, but nobody who waits
         hears of their ends here: they are told as missing then, and looked for."""
-        request = call.request
-        told = _good(await in_one_piece(request, await call.here(asking(request, wanted))))
+        told = await self._among_jobs(call, wanted)
         if wanted.all:
             seen = _ids(told.jobs)
             left = [JobId(job) for job in wanted.ids if job not in seen]
-            held = await self._held_here(call.tenant, left[:IDS_AT_ONCE])
-            return ToldJobs(told.jobs + held, told.missing)
+            views = await self._held_here(call.tenant, left[:IDS_AT_ONCE])
+            return ToldJobs(told.jobs + views, told.missing)
         if not told.missing or wanted.wait_seconds:
             return told
         missing = [JobId(job) for job in told.missing]
-        waiting = await self._regions.held.among(call.tenant, missing)
-        return ToldJobs(told.jobs, [job for job in missing if job not in waiting])
+        held = await self._regions.held.among(call.tenant, missing)
+        rest: list[str] = [job for job in missing if job not in held]
+        if not rest:
+            return ToldJobs(told.jobs, [])
+        again = await self._among_jobs(call, replace(wanted, ids=rest))  # held a moment ago
+        return ToldJobs(told.jobs + again.jobs, again.missing)
+
+    async def _among_jobs(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        reply = await call.here(asking(call.request, wanted))
+        return _good(await in_one_piece(call.request, reply))
 
     async def _held_here(self, tenant: TenantId, jobs: list[JobId]) -> list[Raw]:
         if not jobs:

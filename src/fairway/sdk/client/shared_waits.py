@@ -255,7 +255,7 @@ class WaitLine:
             some = late[start : start + IDS_MAX]
             found = {} if self._tries else await self._how_they_stand(some)
             for job in some:
-                self._tell(job, found.get(job) or self._last_error or _silent(self._addresses), now)
+                self._tell(job, found.get(job) or self._last_error, now)
 
     async def _how_they_stand(self, jobs: Collection[str]) -> dict[str, JobView]:
         found: dict[str, JobView] = {}
@@ -289,7 +289,3 @@ class WaitLine:
         for job, waiters in list(self._waiters.items()):
             if all(waiter.has_left for waiter in waiters):
                 del self._waiters[job]
-
-
-def _silent(addresses: Addresses) -> Unreachable:
-    return Unreachable(f"{addresses} gave no answer in time; is the server running?")
