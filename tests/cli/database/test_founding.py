@@ -23,6 +23,8 @@ def test_an_empty_database_is_made_ready_once(tmp_path: Path, empty_database_url
     assert "up to date" in again.err
     assert "`fairway operator-key` makes another" in again.err
     assert fairway(tmp_path, "init").err.startswith("fairway: Set FAIRWAY_DATABASE_URL,")
+    walled = fairway(tmp_path, "init", "--distributed", FAIRWAY_DATABASE_URL=empty_database_url)
+    assert "Set FAIRWAY_ROW_SECURITY=false" in walled.err, "before anything is changed"
     more = fairway(tmp_path, "operator-key", FAIRWAY_DATABASE_URL=empty_database_url)
     second = ApiKey.parse(more.out.strip())
     assert second is not None

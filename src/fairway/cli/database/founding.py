@@ -56,6 +56,8 @@ def init(
     """
     import asyncio
 
+    from fairway.services.database_proofs import WITHOUT_ROLES
+
     settings = load(os.environ, database_url=database_url)
     if settings.database_url is None:
         raise InvalidRequest(
@@ -64,6 +66,8 @@ def init(
         )
     if parts is not None and (not distributed or parts < 1):
         raise InvalidRequest("--parts is a number from 1 on, and needs --distributed.")
+    if distributed and settings.row_security:
+        raise InvalidRequest(WITHOUT_ROLES)  # a server would not start on it
     wanted = shards_asked_for(settings, os.environ)
     spread = Spread(parts, settings.shard_count) if distributed else None
     key = asyncio.run(
