@@ -45,7 +45,7 @@ def check(*, database_url: str | None = None, data_dir: Path | None = None) -> i
         _say(finding.level, f"{finding.what}  {finding.remedy}".rstrip())
     _say_limits()
     errors = sum(finding.level == "error" for finding in findings)
-    if _is_unreachable(findings):
+    if has_database and _is_unreachable(findings):
         _say("error", NOT_LOOKED_AT)
     elif not findings:
         _say("ok", ALL_WELL if has_database else NO_DATABASE_YET)
