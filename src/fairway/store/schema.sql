@@ -1056,6 +1056,7 @@ CREATE TABLE held_jobs (
 );
 CREATE INDEX held_jobs_waiting ON held_jobs (shard, tenant, id) WHERE told IS NULL;
 CREATE INDEX held_jobs_offered ON held_jobs (shard, tenant, id) WHERE told IS NULL AND offered_to IS NOT NULL;
+CREATE INDEX held_jobs_calls ON held_jobs (shard, tenant, id) WHERE job_count > 1;
 
 ALTER TABLE held_jobs ENABLE ROW LEVEL SECURITY;
 CREATE POLICY of_tenant ON held_jobs USING (tenant = current_tenant());

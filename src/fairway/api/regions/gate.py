@@ -297,13 +297,15 @@ class RegionGate:
             await here()
             return
         except NotFound:
-            held = None if job is None else await self._regions.held.find(tenant, job)
+            if job is None:
+                raise
+            await self._while_held(tenant, job, wait_seconds(scope))
+            held = await self._regions.held.find(tenant, job)
             if held is None:
                 raise
         if held.became is not None:
             await self._send(send, await self._read_other(scope, tenant, held.became))
             return
-        await self._while_held(tenant, wait_seconds(scope))
         headers = [(b"etag", etag(HELD)), (b"cache-control", b"no-cache")]
         if HELD in known_versions(scope):
             await send_bytes(send, 304, b"", headers)
@@ -311,11 +313,14 @@ class RegionGate:
         (view,) = held_views(held, self._platform.directory)
         await send_bytes(send, 200, msgspec.json.encode(view), [JSON, *headers])
 
-    async def _while_held(self, tenant: TenantId, seconds: float) -> None:
+    async def _while_held(self, tenant: TenantId, job: JobId, seconds: float) -> None:
         """For whoever asked to wait: until the home is back; a moment at least, for to ask again
-        at once is all that such a caller does otherwise."""
+        at once is all that such a caller does otherwise. Nothing of the job is read before that:
+        many may wait, and it may be large."""
         clock, waiting = self._platform.clock, self._platform.waiting
         if not seconds or not waiting.has_slot("waits", tenant):
+            return
+        if not await self._regions.held.among(tenant, [job]):
             return
         until_us = clock.now_us() + round(seconds * 1e6)
         with waiting.slot("waits", tenant):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from fairway.core.ids import JobId, id_at, unix_ms_of
+from fairway.core.ids import JobId, unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.regions.held import HeldKind
 from fairway.core.unix_time import from_unix_ms
-from fairway.services.regions.encoded_calls import jobs_at
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
@@ -20,7 +19,7 @@ from fairway.wire.messages import JobView
 def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
     found = held.found
     if found.kind == HeldKind.JOB:
-        moved = msgspec.json.decode(held.body, type=MovedRow)
+        moved = msgspec.json.decode(held.row, type=MovedRow)
         return [
             JobView(
                 id=found.id,
@@ -33,8 +32,7 @@ def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
                 created_at=from_unix_ms(unix_ms_of(found.id)),
             )
         ]
-    jobs = zip(held.places, jobs_at(held.body, held.places), strict=True)
-    return [_waiting_view(id_at(found.id, place), new, directory) for place, new in jobs]
+    return [_waiting_view(job, new, directory) for job, new in held.jobs.items()]
 
 
 def _waiting_view(job: JobId, new: NewJob, directory: Directory) -> JobView:

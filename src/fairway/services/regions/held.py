@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import JobId, ShardId, TenantId, id_at, place_among
 from fairway.core.ownership.tenant_shards import TenantShards
-from fairway.core.regions.held import HeldCall
+from fairway.core.regions.held import HeldCall, HeldKind
+from fairway.runtime.loops import pause
+from fairway.services.backpressure.owner_slots import OwnerSlots
+from fairway.services.regions.encoded_calls import jobs_at
 from fairway.services.regions.home_table import HomeTable
 from fairway.services.regions.region_metrics import RegionMetrics
+from fairway.services.submit.submission_group import NewJob
 from fairway.services.transient_errors import not_known, told_if_away
 from fairway.store.connections.database import Database
 from fairway.store.regions import held_jobs as store
@@ -27,6 +32,8 @@ BYTES_AT_ONCE = 4 << 20  # of calls that are read for a look at some of their jo
 BYTES_MAX_A_JOB = 16 << 10  # on average: bounds what is held in bytes, too
 COUNT_SECONDS = 1.0
 FORGET_EVERY_US = 600_000_000
+SMALL_BYTES = 256 << 10  # a call that is read at once, whoever else reads
+REST_SECONDS_A_BYTE = 10e-9  # four times what it takes to read and decode one
 LOOKS = 3  # for a job whose call is settled while it is looked for
 
 
@@ -52,8 +59,8 @@ class HeldSight(NamedTuple):
     """Jobs of one call that wait here for their home; or the one that a job turned out to be."""
 
     found: FoundHeld
-    body: bytes  # of the call; empty for one that became another
-    places: Sequence[int]  # in the call, from 0
+    jobs: Mapping[JobId, NewJob]  # those asked for, of a call as it was handed in
+    row: bytes  # of an unfinished job, as it left the jobs
     became: JobId | None
 
 
@@ -76,6 +83,9 @@ class HeldJobs:
         self._retention_days = retention_days
         self._there = _Sums()
         self._coming = _Sums()  # on their way to the store
+        self._reading = OwnerSlots(
+            "jobs of yours that are held are being read", per_owner=1, in_all=4
+        )
         self._forgot_us = 0
         self.jobs = 0
         self.in_doubt = 0
@@ -141,53 +151,40 @@ class HeldJobs:
 
     async def find(self, tenant: TenantId, job: JobId) -> HeldSight | None:
         """A job that is held here, or was, and became another at its home. NotFound: refused."""
+        shard = self._tenant_shards.of_job(tenant, job)
         for _ in range(LOOKS):
-            found, place, body = await self._find(tenant, job)
+            async with told_if_away, self._database.quick(tenant) as connection:
+                calls = await store.find(connection, shard, tenant, job)
+            placed = ((one, place_among(one.id, one.jobs, job)) for one in calls)
+            found, place = next((one for one in placed if one[1] is not None), (None, None))
             if found is None or place is None:
                 return None
             if found.told is not None:
                 return _became(found, place)
-            if body is not None:
-                return HeldSight(found, body, [place], None)
+            if (sight := await self._read(shard, tenant, found, [place])) is not None:
+                return sight
         return None  # it goes on while we look
-
-    async def _find(
-        self, tenant: TenantId, job: JobId
-    ) -> tuple[FoundHeld | None, int | None, bytes | None]:
-        """The call that it came with, its place there, and what was handed in with the call, if
-        it waits: None, if it was settled or taken apart since."""
-        async with told_if_away, self._database.quick(tenant) as connection:
-            shard = self._tenant_shards.of_job(tenant, job)
-            calls = await store.find(connection, shard, tenant, job)
-            placed = ((one, place_among(one.id, one.jobs, job)) for one in calls)
-            found, place = next((one for one in placed if one[1] is not None), (None, None))
-            if found is None or found.told is not None:
-                return found, place, None
-            body = await store.body_of(connection, shard, tenant, found.id, found.jobs)
-        return found, place, body
 
     async def among(self, tenant: TenantId, jobs: Sequence[JobId]) -> set[JobId]:
         """Which of these wait here."""
         calls = await self._calls_of(tenant, jobs)
-        return {id_at(found.id, place) for found, _, places in calls for place in places}
+        return {id_at(found.id, place) for found, places in calls for place in places}
 
     async def sights(self, tenant: TenantId, jobs: Sequence[JobId]) -> list[HeldSight]:
         """Those of these that wait here; of the first calls, if they are large."""
         shard, sights, left_bytes = self._tenant_shards.of(tenant), list[HeldSight](), BYTES_AT_ONCE
-        for found, size_bytes, places in await self._calls_of(tenant, jobs):
-            if sights and size_bytes > left_bytes:
+        for found, places in await self._calls_of(tenant, jobs):
+            if sights and found.size_bytes > left_bytes:
                 break
-            left_bytes -= size_bytes
-            async with told_if_away, self._database.quick(tenant) as connection:
-                body = await store.body_of(connection, shard, tenant, found.id, found.jobs)
-            if body is not None:
-                sights.append(HeldSight(found, body, places, None))
+            left_bytes -= found.size_bytes
+            if (sight := await self._read(shard, tenant, found, places)) is not None:
+                sights.append(sight)
         return sights
 
     async def _calls_of(
         self, tenant: TenantId, jobs: Sequence[JobId]
-    ) -> list[tuple[FoundHeld, int, list[int]]]:
-        """The calls that these came with and wait here: each with its bytes, and their places."""
+    ) -> list[tuple[FoundHeld, list[int]]]:
+        """The calls that these came with and wait here, each with their places in it."""
         shards = self._tenant_shards
         shard = shards.of(tenant)
         own = [job for job in jobs if shards.of_job(tenant, job) == shard]
@@ -195,12 +192,30 @@ class HeldJobs:
             return []
         async with told_if_away, self._database.quick(tenant) as connection:
             near = await store.find_many(connection, shard, tenant, own)
-        calls = dict[JobId, tuple[FoundHeld, int, list[int]]]()
-        for job, one, size_bytes in near:
+        calls = dict[JobId, tuple[FoundHeld, list[int]]]()
+        for job, one in near:
             place = place_among(one.id, one.jobs, job)
             if place is not None:
-                calls.setdefault(one.id, (one, size_bytes, []))[2].append(place)
+                calls.setdefault(one.id, (one, []))[1].append(place)
         return list(calls.values())
+
+    async def _read(
+        self, shard: ShardId, tenant: TenantId, found: FoundHeld, places: Sequence[int]
+    ) -> HeldSight | None:
+        """These jobs of the call; None: it was settled or taken apart since. A large call is read
+        whole for any of them, so its tenant's are read one at a time, and with rests."""
+        async with AsyncExitStack() as turn:
+            if found.size_bytes > SMALL_BYTES:
+                await turn.enter_async_context(self._reading.held(tenant))
+                await pause(found.size_bytes * REST_SECONDS_A_BYTE)
+            async with told_if_away, self._database.quick(tenant) as connection:
+                body = await store.body_of(connection, shard, tenant, found.id, found.jobs)
+            if body is None:
+                return None
+            if found.kind == HeldKind.JOB:
+                return HeldSight(found, {}, body, None)
+            ids = (id_at(found.id, place) for place in places)
+            return HeldSight(found, dict(zip(ids, jobs_at(body, places), strict=True)), b"", None)
 
 
 def _became(found: FoundHeld, place: int) -> HeldSight | None:
@@ -212,4 +227,4 @@ def _became(found: FoundHeld, place: int) -> HeldSight | None:
             "The job was accepted while its home could not be reached, and refused there:"
             f" {said.get('detail', '')}"
         )
-    return HeldSight(found, b"", [place], JobId(said)) if said else None
+    return HeldSight(found, {}, b"", JobId(said)) if said else None

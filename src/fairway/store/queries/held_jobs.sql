@@ -153,21 +153,22 @@ UPDATE idempotency SET job = :became::uuid WHERE shard = :shard AND tenant = :te
 -- name: find_held
 -- Calls that a job may have come with, if it is held here or what became of it is known: ids of calls that came at one moment
 -- through several servers lie between each other. Of the nearest so many of its millisecond; what waits by itself has its id.
-SELECT id::text AS id, kind, job_count, told, accepted_at FROM (
-    SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id BETWEEN :lowest::uuid AND :id::uuid
-                              AND (job_count > 1 OR id = :id::uuid)
-    ORDER BY id DESC LIMIT 32
+SELECT id::text AS id, kind, job_count, told, octet_length(body) AS bytes FROM (
+    (SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id BETWEEN :lowest::uuid AND :id::uuid
+                               AND job_count > 1 ORDER BY id DESC LIMIT 32)
+    UNION ALL
+    (SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND id = :id::uuid AND job_count <= 1)
 ) AS near WHERE last_id >= :id::uuid ORDER BY id DESC
 
 -- name: find_many_held
 -- As `find_held`, for many jobs, of the calls that wait here.
-SELECT asked.id::text AS job, octet_length(body) AS bytes, near.id::text AS id, kind, job_count, told, accepted_at
+SELECT asked.id::text AS job, near.id::text AS id, kind, job_count, told, octet_length(body) AS bytes
 FROM unnest(:ids::uuid[], :lowest::uuid[]) AS asked(id, lowest)
 CROSS JOIN LATERAL (
-    SELECT held_jobs.* FROM held_jobs
-    WHERE shard = :shard AND tenant = :tenant AND held_jobs.id BETWEEN asked.lowest AND asked.id
-      AND (job_count > 1 OR held_jobs.id = asked.id)
-    ORDER BY held_jobs.id DESC LIMIT 32
+    (SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND held_jobs.id BETWEEN asked.lowest AND asked.id
+                               AND job_count > 1 ORDER BY held_jobs.id DESC LIMIT 32)
+    UNION ALL
+    (SELECT * FROM held_jobs WHERE shard = :shard AND tenant = :tenant AND held_jobs.id = asked.id AND job_count <= 1)
 ) AS near WHERE last_id >= asked.id AND told IS NULL
 
 -- name: body_of_held

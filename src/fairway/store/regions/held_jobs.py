@@ -7,7 +7,6 @@ Nothing here is in the backlog: what is held is never dispatched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, JobId, ShardId, TenantId, Term, lowest_of_moment
@@ -43,7 +42,7 @@ class FoundHeld(NamedTuple):
     kind: int
     jobs: int
     told: str | None
-    accepted_at: datetime
+    size_bytes: int
 
 
 class HeldCount(NamedTuple):
@@ -187,12 +186,12 @@ async def find(
 
 async def find_many(
     connection: Connection, shard: ShardId, tenant: TenantId, jobs: Sequence[JobId]
-) -> list[tuple[JobId, FoundHeld, int]]:
-    """As `find`, of those that wait here; with the bytes of each call."""
+) -> list[tuple[JobId, FoundHeld]]:
+    """As `find`, of those that wait here: each job with a call that it may have come with."""
     asked = {"shard": shard, "tenant": tenant, "ids": jobs}
     lowest = [lowest_of_moment(job) for job in jobs]
     rows = await fetch(connection, _SQL["find_many_held"], **asked, lowest=lowest)
-    return [(job, FoundHeld(*found), size_bytes) for job, size_bytes, *found in rows]
+    return [(job, FoundHeld(*found)) for job, *found in rows]
 
 
 async def body_of(
