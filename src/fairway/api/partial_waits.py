@@ -29,7 +29,10 @@ decode_told = msgspec.json.Decoder(ToldJobs).decode
 
 
 async def read_wait(request: Request) -> WaitForJobs:
-    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    return wait_of(await read_body(request.scope, request.receive, BODY_BYTES_MAX))
+
+
+def wait_of(body: bytes) -> WaitForJobs:
     try:
         return decode_wait(body)
     except UNDECODABLE as error:

@@ -10,7 +10,8 @@ asked by another region tells what its own store has, and asks nobody.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
 
@@ -20,21 +21,25 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.jobs.wait_many import TOLD_MAX, job_ids
-from fairway.api.partial_waits import ToldJobs, asking, decode_told, read_wait, reply_of
+from fairway.api.http.asgi import read_body
+from fairway.api.jobs.wait_many import BODY_BYTES_MAX, FEW_IDS, TOLD_MAX, job_ids
+from fairway.api.partial_waits import ToldJobs, asking, decode_told, reply_of, wait_of
 from fairway.api.regions.held_views import held_views
 from fairway.api.tenant_parts.replies import in_one_piece
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.ids import JobId, TenantId
-from fairway.runtime.loops import pause
+from fairway.runtime.loops import SLICE_REST_SECONDS, pause
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import home_away, region_away
 from fairway.services.regions.regions import Regions
 from fairway.wire.bulk import WaitForJobs
 
 CALL = "POST /v1/jobs/wait"
-IDS_AT_ONCE = 100  # looked for elsewhere in one call: nobody waits for a turn with so many
+IDS_AT_ONCE = FEW_IDS  # looked for in one call: its endpoint takes no turn for so many
+FEW_OF_OTHERS = 10  # so many are looked for without a turn
+FEW_BYTES = 40 * FEW_IDS  # of a body: it names no more
 LOOK_SECONDS = 1.0
+NO_SLOT_SECONDS = 0.25  # for whom there is no room to wait, and who asks again at once
 Here: TypeAlias = Callable[[Request], Awaitable[Response]]
 Ask: TypeAlias = Callable[[Request, str, bytes], Awaitable[Response]]
 
@@ -77,16 +82,34 @@ class RegionWaits:
         self._ask = ask
 
     async def reply(self, call: WaitCall, *, is_passed_on: bool) -> Response:
-        wanted = await read_wait(call.request)
+        request = call.request
+        body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
         try:
             if is_passed_on:
-                return reply_of(await self._from_here(call, wanted))
-            ids = job_ids(wanted.ids)
-            random.shuffle(ids)  # only the first are looked for
+                return reply_of(await self._for_another_region(call, wait_of(body)))
+            async with self._turn(call, is_long=len(body) > FEW_BYTES):
+                wanted = _shuffled(wait_of(body))
             answer = self._as_they_stand if wanted.all else self._ended
-            return reply_of(await answer(call, replace(wanted, ids=ids)))
+            return reply_of(await answer(call, wanted))
         except _Refused as refused:
             return refused.reply
+
+    @asynccontextmanager
+    async def _turn(self, call: WaitCall, *, is_long: bool = True) -> AsyncIterator[None]:
+        """One at a time of a tenant, and others get more than what each takes. Never around what
+        asks for a long list here, which takes the same turn."""
+        if not is_long:
+            yield
+            return
+        async with self._platform.long_looks.held(call.tenant, is_small=True):
+            await pause(SLICE_REST_SECONDS)
+            yield
+
+    async def _for_another_region(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
+        """It waits if this is the home, and else asks for a few jobs at a time."""
+        is_long = not wanted.wait_seconds and FEW_OF_OTHERS < len(wanted.ids) <= FEW_IDS
+        async with self._turn(call, is_long=is_long):
+            return await self._from_here(call, wanted)
 
     async def _as_they_stand(self, call: WaitCall, wanted: WaitForJobs) -> ToldJobs:
         told = await self._of_home(call, wanted)
@@ -121,9 +144,11 @@ class RegionWaits:
             asked = replace(wanted, ids=at_home, wait_seconds=seconds, caller="")
             return ToldJobs((await self._of_home(call, asked)).jobs, [])
         waiting = self._platform.waiting
-        if seconds and waiting.has_slot("many_waits", call.tenant):
+        if waiting.has_slot("many_waits", call.tenant):
             with waiting.slot("many_waits", call.tenant):
                 await pause(seconds)
+        else:
+            await pause(min(seconds, NO_SLOT_SECONDS))
         return ToldJobs([], [])
 
     # -- asking ------------------------------------------------------------------------------
@@ -148,8 +173,10 @@ class RegionWaits:
             if not missing:
                 break
             asked = WaitForJobs(ids=missing, all=wanted.all)
+            is_long = region == self._regions.map.here and len(missing) > FEW_OF_OTHERS
             try:
-                answer = await self._of(region, call, asked)
+                async with self._turn(call, is_long=is_long):
+                    answer = await self._of(region, call, asked)
             except (FairwayError, _Refused) as error:
                 trouble = error
                 continue
@@ -196,6 +223,13 @@ class RegionWaits:
         sights, directory = await self._regions.held.sights(tenant, jobs), self._platform.directory
         views = [view for one in sights for view in held_views(one, directory)]
         return [Raw(msgspec.json.encode(view)) for view in views]
+
+
+def _shuffled(wanted: WaitForJobs) -> WaitForJobs:
+    """Only the first are looked for elsewhere: all have their turn."""
+    ids = job_ids(wanted.ids)
+    random.shuffle(ids)
+    return replace(wanted, ids=ids)
 
 
 def _good(reply: Response) -> ToldJobs:
