@@ -17,7 +17,7 @@ from fairway.runtime.settings import FOREIGN, PREFIX, Settings
 PAGES = [ROOT / "README.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCED = re.compile(r"```(?:sh|console|ini)\n(.*?)```", re.DOTALL)
 INDENTED = re.compile(r"^ {4}(fairway .*)$", re.MULTILINE)
-COMMAND = re.compile(r"(?:^|[\s/$(])fairway ((?:[\w-]+)[^`)#;&]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[\s/$(])fairway ((?:[\w-]+)[^`)#;&>|]*)", re.MULTILINE)
 OPTION_OF_USAGE = re.compile(r"\b(COMMAND|OPTIONS|ARGS)\b")
 
 

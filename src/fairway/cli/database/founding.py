@@ -26,7 +26,7 @@ NEXT = """
 Next, with this key in FAIRWAY_OPERATOR_KEY:
   fairway server                    one server on this database, or as many as you like
   fairway tenants add acme          a customer and its first key
-  fairway keys add --worker         a key for workers\
+  fairway keys add --worker         a key for workers, which they take from FAIRWAY_API_KEY\
 """
 NOT_BY_SQL = " A tenant with several shards hands in no jobs by SQL."
 CREATES = (
@@ -41,9 +41,9 @@ def init(
 ) -> None:
     """Make your own PostgreSQL ready, and the first operator's key, which is printed once.
 
-    The key is all that goes to standard output: `export FAIRWAY_OPERATOR_KEY=$(fairway init)`. If
-    FAIRWAY_SHARD_COUNT is set, the database is founded with so many shards, and keeps them; else
-    the first server does that, by its own setting.
+    The key is all that goes to standard output, and only the first time: `fairway init >
+    operator-key` keeps it in a file. If FAIRWAY_SHARD_COUNT is set, the database is founded with so
+    many shards, and keeps them; else the first server does that, by its own setting.
 
     Parameters
     ----------
