@@ -29,6 +29,7 @@ signs = st.builds(
     moving=st.lists(st.tuples(words, words)).map(tuple),
     usage_aside=counts,
     regions_away=some,
+    region_troubles=st.dictionaries(words, words),
     held_jobs=counts,
     held_in_doubt=counts,
     circuits=st.lists(st.tuples(words, words)).map(tuple),
@@ -78,6 +79,12 @@ BEHIND = PoolLoad(7, 0, 0, 90.0)
         (Signs(moving=(("acme", "1 runs."),)), Pain.STUCK, "acme stands still: it is being moved"),
         (Signs(failing_checks=("shards_open",)), Pain.DOWN, "No server gives out the jobs"),
         (Signs(regions_away=("eu",)), Pain.STUCK, "No server of the region answers: eu."),
+        (
+            Signs(regions_away=("eu",), region_troubles={"eu": "runs, and refuses us"}),
+            Pain.STUCK,
+            "The region eu runs, and refuses us.",
+        ),
+        (Signs(region_troubles={"eu": "does not name ap"}), Pain.NOTE, "eu does not name ap."),
         (
             Signs(regions_away=("eu",), held_jobs=2),
             Pain.STUCK,

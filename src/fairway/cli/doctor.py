@@ -27,6 +27,7 @@ from fairway.core.tenant import TENANT_MOVING
 
 TYPES_ASKED = 5  # why jobs wait is asked for one job of each of so many types
 QUEUED_SEEN = 200
+NO_REGIONS = 404  # the platform is one
 STYLES = {Pain.DOWN: "red", Pain.STUCK: "red", Pain.FAILING: "yellow", Pain.SLOW: "yellow"}
 INDENT = " " * 13
 NO_KEY = (
@@ -150,6 +151,7 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
         "silent_workers": tuple(silent),
         "draining_workers": tuple(one["name"] for one in workers if one["draining"]),
         "pauses": _pauses(remote),
+        "region_troubles": _region_troubles(remote),
         "capped": tuple(remote.get("/v1/spend-caps")["tenants"]),
         "suspended": tuple(
             one["name"] for one in remote.get("/v1/tenants", state="suspended")["tenants"]
@@ -160,6 +162,12 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
             if one["finished_at"] is None
         ),
     }
+
+
+def _region_troubles(remote: Remote) -> dict[str, str]:
+    reply = remote.reply("GET", "/v1/regions")
+    told = [] if reply.status == NO_REGIONS else remote.read(reply)["regions"]
+    return {one["name"]: one["trouble"] for one in told if one.get("trouble")}
 
 
 def _pauses(remote: Remote) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.job_text import counted
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, say
 from fairway.core.insight.spans import span
+from fairway.core.regions.unlike import REFUSES
 
 app = App(name="region", help="Several regions: homes, failover and failback (operator).")
 
@@ -35,7 +36,12 @@ Force = Annotated[
 def _state(one: Record) -> str:
     if one["is_here"]:
         return "here"
-    return "answers" if one["is_reachable"] else "no answer"
+    if one["is_reachable"]:
+        return "answers"
+    trouble = one.get("trouble")
+    if trouble == REFUSES:
+        return "refuses our secret"
+    return "set up otherwise" if trouble else "no answer"
 
 
 def _latency(one: Record) -> str:

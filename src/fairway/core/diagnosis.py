@@ -80,6 +80,7 @@ class Signs:
     usage_aside: int = 0  # rows of the log of usage that could not be booked
     disk: tuple[int, int] | None = None  # bytes left, of all
     regions_away: tuple[str, ...] = ()
+    region_troubles: Mapping[str, str] = field(default_factory=dict)  # beside their silence
     held_jobs: int = 0  # in this region, for others
     held_in_doubt: int = 0  # of those, what a region may have that gave no answer
 
@@ -200,19 +201,24 @@ def _of_restraints(signs: Signs) -> list[Ailment]:
 
 def _of_regions(signs: Signs) -> list[Ailment]:
     found = []
-    if signs.regions_away:
-        several = len(signs.regions_away) > 1
+    for name, trouble in signs.region_troubles.items():
+        pain = Pain.STUCK if name in signs.regions_away else Pain.NOTE
+        found.append(Ailment(pain, f"The region {name} {trouble}.", "fairway region ls"))
+    silent = tuple(name for name in signs.regions_away if name not in signs.region_troubles)
+    if silent:
+        several = len(silent) > 1
         what = (
             "No server of these regions answers" if several else "No server of the region answers"
         )
-        what += f": {_some(signs.regions_away)}."
+        what += f": {_some(silent)}."
         if signs.held_jobs:
             are = "is" if signs.held_jobs == 1 else "are"
             what += f" {_jobs(signs.held_jobs)} for tenants of other regions {are} held here."
         found.append(Ailment(Pain.STUCK, what, "fairway region ls"))
     elif signs.held_jobs:
-        what = f"{_jobs(signs.held_jobs)} held here for other regions, on the way there."
-        found.append(Ailment(Pain.SLOW, what, "fairway region ls"))
+        way, pain = ("", Pain.STUCK) if signs.regions_away else (", on the way there", Pain.SLOW)
+        what = f"{_jobs(signs.held_jobs)} held here for other regions{way}."
+        found.append(Ailment(pain, what, "fairway region ls"))
     if signs.held_in_doubt:
         what = (
             f"{_jobs(signs.held_in_doubt)} in doubt: only the region that was asked to take them"

@@ -43,7 +43,7 @@ class Seen:
         with structlog.testing.capture_logs() as lines:
             while self.clock.now_us() < ends_us:
                 self.clock.advance(await self.watch.run_once(self.clock.now_us()))
-        return [(line["event"], line["alarm"], line["what"]) for line in lines]
+        return [(one["event"], one["alarm"], one.get("what"), one.get("was")) for one in lines]
 
     def counted(self, **labels: str) -> float | None:
         found: float | None = self.metrics.registry.get_sample_value("fairway_alarms", labels)
@@ -58,9 +58,11 @@ async def test_an_alarm_is_shown_counted_and_logged_once_each_way() -> None:
         AlarmFacts(parked=(TypeParked("acme", "a.b", "mail", 2, 1, 1),)), 300
     )
     text = "mail and 1 more are away: jobs of the type a.b of acme that need it are parked."
-    assert raised == [("alarm raised", "CIRCUIT_OPEN", text)]
+    assert raised == [("alarm raised", "CIRCUIT_OPEN", text, None)]
     assert [one.alarm.name for one in seen.watch.raised()] == ["CIRCUIT_OPEN"]
     assert seen.counted(**CIRCUIT) == 1
-    assert await seen.look_for(AlarmFacts(parked=()), 300) == [("alarm over", "CIRCUIT_OPEN", text)]
+    assert await seen.look_for(AlarmFacts(parked=()), 300) == [
+        ("alarm over", "CIRCUIT_OPEN", None, text)
+    ]
     assert seen.watch.raised() == []
     assert seen.counted(**CIRCUIT) == 0

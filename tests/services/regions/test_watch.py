@@ -194,7 +194,11 @@ async def test_regions_that_are_not_set_up_alike_are_told(
     assert "in another order: ['eu', 'us']" in watch.troubles["eu"]
     watch = watching(database, Peers("eu", ("us", "eu", "ap")), TenantShards(SHARDS))
     await watch.run_once(0)
-    assert watch.troubles == {}, "a new one is appended to one list after the other"
+    assert watch.troubles["eu"].startswith("names ap, which this region does not: set")
+    assert "eu" in watch.latencies_ms, "a new one is appended to one list after the other"
+    watch = watching(database, Peers("eu", ("us",)), TenantShards(SHARDS))
+    await watch.run_once(0)
+    assert watch.troubles["eu"].startswith("does not name eu yet: set FAIRWAY_REGIONS there")
 
 
 class Directory(Peers):

@@ -52,9 +52,9 @@ class AlarmWatch:
         news = judge(self._watch.adopting(left, now_ms), facts, now_ms)
         self._watch = news.watch
         for one in news.raised:
-            log.warning("alarm raised", **_words(one), helps=one.alarm.runbook)
+            log.warning("alarm raised", **_words(one), what=one.text, helps=one.alarm.runbook)
         for one in news.cleared:
-            log.info("alarm over", **_words(one))
+            log.info("alarm over", **_words(one), was=one.text)  # so it is no more
         self._count()
         await self._ledger.write(self._watch.raised())
         return REST_SECONDS
@@ -71,5 +71,4 @@ def _words(one: Raised) -> dict[str, str]:
         "alarm": one.alarm.name,
         "severity": one.alarm.severity,
         "subject": one.subject,
-        "what": one.text,
     }

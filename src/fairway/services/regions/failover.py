@@ -185,7 +185,10 @@ class RegionActs:
     def _check_named(self, region: str) -> None:
         if region not in self._map.regions:
             names = ", ".join(self._map.regions)
-            raise NotFound(f"There is no region {region[:40]!r}; there are {names}.")
+            raise NotFound(
+                f"There is no region {region[:40]!r}; there are {names} in"
+                f" FAIRWAY_REGIONS of {self._map.here}."
+            )
 
     def _check_target(self, region: str) -> None:
         """A home must be there, know of what happened, and have room for the same ids."""

@@ -15,6 +15,7 @@ import msgspec
 from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.core.regions.homes import Acquaintance, DirectoryClaim, DirectoryTerm, leading
 from fairway.core.regions.region_map import RegionMap
+from fairway.core.regions.unlike import OTHER, REFUSES, is_another_list, unlike_lists
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Step
 from fairway.runtime.telemetry import logger
@@ -42,8 +43,6 @@ ALL_AGAIN_SECONDS = 60.0  # between two looks at all that the directory has, whi
 PAGE_ROWS = 2_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 NOT_YET_SECONDS = 0.2
-REFUSES = "runs, and refuses our FAIRWAY_REGION_SECRET"
-OTHER = "is answered by the region {}: its address in FAIRWAY_REGIONS is another's"
 KINDS: tuple[Kind, ...] = ("homes", "tenants", "keys")  # nobody is granted a job by an old home
 
 
@@ -201,8 +200,9 @@ class RegionWatch:
             self._peers.missed(region)
             self._not_heard(region, OTHER.format(state.region))
             return None
-        if any(one != other for one, other in zip(state.names, self._map.regions, strict=False)):
-            self._tell(region, f"was told other regions, or in another order: {state.names}")
+        ours = list(self._map.regions)
+        if trouble := unlike_lists(ours, state.names):
+            self._tell(region, trouble, may_pass=not is_another_list(ours, state.names))
         else:
             self.troubles.pop(region, None)
         self.latencies_ms[region] = (self._clock.now_us() - began_us) / 1000
@@ -217,9 +217,11 @@ class RegionWatch:
         else:
             self.troubles.pop(region, None)
 
-    def _tell(self, region: str, trouble: str) -> None:
+    def _tell(self, region: str, trouble: str, *, may_pass: bool = False) -> None:
+        """`may_pass`: so it is while a region is appended to one list after the other."""
         if self.troubles.get(region) != trouble:
-            log.error("regions are not set up alike", region=region, what=trouble)
+            write = log.warning if may_pass else log.error
+            write("regions are not set up alike", region=region, what=trouble)
         self.troubles[region] = trouble
 
     async def _pull(self, leader: DirectoryClaim) -> bool:

@@ -83,7 +83,7 @@ function State({ region }: { region: Region }): JSX.Element {
   if (region.is_here) return <Badge tone="ok">Here</Badge>;
   if (region.trouble) {
     return (
-      <Badge tone="bad" title={`${region.name} ${region.trouble}.`}>
+      <Badge tone={region.is_reachable ? 'warn' : 'bad'} title={`${region.name} ${region.trouble}.`}>
         Set up otherwise
       </Badge>
     );
