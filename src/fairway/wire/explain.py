@@ -35,7 +35,7 @@ class Explained(Struct, kw_only=True):
         str,
         doc(
             "slot, fair_share, capped, key_limit, paused, no_worker, not_due, rate,"
-            " circuit_open, running, finished."
+            " circuit_open, running, finished; held: for its tenant's home in another region."
         ),
     ]
     detail: Annotated[str, doc("The reason in a sentence.")]

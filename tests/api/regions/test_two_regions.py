@@ -184,6 +184,11 @@ async def waited(client: httpx2.AsyncClient, *ids: str, **how: Any) -> tuple[set
 async def is_told_as_one_that_waits(far: httpx2.AsyncClient, job: str) -> None:
     seen = await far.get(f"/v1/jobs/{job}")
     assert seen.json()["state"] == "queued"
+    why = (await far.get(f"/v1/jobs/{job}/explain")).json()
+    assert why["detail"] == "Held in us until eu, its tenant's home, answers."
+    assert (why["reason"], why["state"], why["position"]) == ("held", "queued", None)
+    unknown = await far.get(f"/v1/jobs/{NO_JOB}/explain")
+    assert problem(unknown, 503, "HOME_UNREACHABLE"), "the home may have it"
     began = asyncio.get_running_loop().time()
     again = {"prefer": "wait=1", "if-none-match": seen.headers["etag"]}
     same = await far.get(f"/v1/jobs/{job}", headers=again)

@@ -22,7 +22,7 @@ from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import etag, header, known_versions, wait_seconds
 from fairway.api.origin import FORWARDED_FOR, SECRET, sender_of
-from fairway.api.regions.held_views import held_views
+from fairway.api.regions.held_views import held_explained, held_views
 from fairway.api.regions.waits import CALL as WAIT
 from fairway.api.regions.waits import Here, RegionWaits, WaitCall
 from fairway.api.relay import KEPT, NOT_PASSED_ON, RELAYED
@@ -50,6 +50,7 @@ CALL_SECONDS_MAX = 62.0  # one that is held by `Prefer: wait` as well
 CALLS_MAX = 800  # that are passed on at a time
 OWNER_CALLS_MAX = 100  # of one tenant's: any of them may be held
 SUBMISSIONS = frozenset({"POST /v1/jobs", "POST /v1/jobs/batch"})
+EXPLAIN = "GET /v1/jobs/{id}/explain"
 JOB_READS = frozenset({"GET /v1/jobs/{id}", "HEAD /v1/jobs/{id}"})
 #: They stay open, or are larger than a server holds.
 NOT_PASSABLE = frozenset(
@@ -108,6 +109,8 @@ class RegionGate:
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return False
+        if endpoint.call == EXPLAIN and await self._has_explained(scope, send, region):
+            return True
         body = await self._body(scope, receive)
         await self._send(send, await self._ask(region, scope, body))
         return True
@@ -312,6 +315,19 @@ class RegionGate:
             return
         (view,) = held_views(held, self._platform.directory)
         await send_bytes(send, 200, msgspec.json.encode(view), [JSON, *headers])
+
+    async def _has_explained(self, scope: Scope, send: Send, home: str) -> bool:
+        """Whether the job is held here for its home, which does not know of it yet."""
+        tenant: Tenant = scope[CALLER].tenant
+        job = parse_job_id(scope["path"].split("/")[-2])
+        held = None if job is None else await self._regions.held.find(tenant.id, job)
+        if held is None or held.became is not None:
+            return False
+        (view,) = held_views(held, self._platform.directory)
+        here, is_away = self._regions.map.here, self._regions.peers.is_away(home)
+        told = held_explained(view, here, home, is_away=is_away)
+        await send_bytes(send, 200, msgspec.json.encode(told), [JSON])
+        return True
 
     async def _while_held(self, tenant: TenantId, job: JobId, seconds: float) -> None:
         """For whoever asked to wait: until the home is back; a moment at least, for to ask again

@@ -13,7 +13,10 @@ from fairway.services.regions.held import HeldSight
 from fairway.services.regions.moved_rows import MovedRow
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.submit.submission_group import NewJob
+from fairway.wire.explain import Explained
 from fairway.wire.messages import JobView
+
+HELD = "held"  # the reason why it waits
 
 
 def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
@@ -33,6 +36,25 @@ def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
             )
         ]
     return [_waiting_view(job, new, directory) for job, new in held.jobs.items()]
+
+
+def held_explained(view: JobView, here: str, home: str, *, is_away: bool) -> Explained:
+    """Why such a job waits; its place in line is its home's to say, when it has it."""
+    until = "answers" if is_away else "takes it"
+    return Explained(
+        id=str(view.id),
+        state=view.state,
+        reason=HELD,
+        detail=f"Held in {here} until {home}, its tenant's home, {until}.",
+        position=None,
+        position_is_exact=True,
+        tenants_ahead=0,
+        running=0,
+        fair_slots=0.0,
+        run_seconds=0.0,
+        start=None,
+        share=None,
+    )
 
 
 def _waiting_view(job: JobId, new: NewJob, directory: Directory) -> JobView:
