@@ -32,12 +32,13 @@ class Before:
 def test_force_is_said_only_where_it_is_wished(force: bool) -> None:
     before = Before()
     options = cast(Options, before)
-    regions.set_home("acme", "us", force=force, options=options)
+    regions.set_home("acme", "us", force=force, yes=True, options=options)
     regions.failback("us", force=force, yes=True, options=options)
     said = {"force": True} if force else {}
     assert before.asked == [{"region": "us"} | said, said]
 
 
-def test_nobody_is_asked_about_a_failback_that_cannot_be(run: Run) -> None:
+def test_nobody_is_asked_about_what_cannot_be(run: Run) -> None:
     """This platform has no regions: the first look says so."""
-    assert sentence(run("region", "failback", "eu")).startswith("There are no regions here")
+    for words in (("failback", "eu"), ("set-home", "acme", "eu")):
+        assert sentence(run("region", *words)).startswith("There are no regions here")

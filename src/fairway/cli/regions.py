@@ -90,8 +90,10 @@ def _known_here(found: Record) -> list[str]:
 
 
 @app.command(name="set-home")
-def set_home(tenant: str, region: str, *, force: Force = False, options: Options = PLAIN) -> None:
-    """Move a tenant to another region, with what waits. That one must be there.
+def set_home(
+    tenant: str, region: str, *, force: Force = False, yes: Yes = False, options: Options = PLAIN
+) -> None:
+    """Move a tenant to another region, with what waits. That one must be there. Asks before.
 
     What waits in a region that is away follows when it is back.
 
@@ -102,8 +104,12 @@ def set_home(tenant: str, region: str, *, force: Force = False, options: Options
     region
         Where it is to be at home.
     """
+    remote = options.operator()
     where = "/".join(("/v1/tenants", quote(tenant, safe=""), "home"))
-    done = options.operator().call("PUT", where, {"region": region} | _asked(force))
+    if not yes and region in _names(remote):  # else it is refused, and nobody is asked
+        before = remote.get(where)["region"]
+        agreed(f"{tenant} is at home in {before}: it will be at home in {region}.", yes=yes)
+    done = remote.call("PUT", where, {"region": region} | _asked(force))
     options.record(done, lambda: f"{tenant} is at home in {done['region']} (term {done['term']}).")
 
 
@@ -119,16 +125,18 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
         The region that takes over; ask one of its servers (--url).
     """
     remote = options.operator()
-    regions = {one["name"]: one for one in remote.get("/v1/regions")["regions"]}
+    known = remote.get("/v1/regions")
+    regions = {one["name"]: one for one in known["regions"]}
     if source != to and {source, to} <= regions.keys():  # else it is refused, and nobody is asked
         lost = regions[source]
         if lost["is_here"] or lost["is_reachable"]:
             sys.stderr.write(
-                f"fairway: {source} answers, so it is not lost. What waits there is handed over"
-                " only once it has heard of this; jobs that it runs meanwhile end there.\n"
+                f"Warning: {source} answers, so it is not lost; a failover is done nevertheless."
+                " What waits there is handed over only once it has heard of this; jobs that it"
+                " runs meanwhile end there.\n"
             )
-        whose = counted(lost["tenants"], "tenant")
-        agreed(f"{source} is the home of {whose}: they will be at home in {to}.", yes=yes)
+        whose = f"Tenants at home in {source} ({_known_of(lost, known)})"
+        agreed(f"{whose} will be at home in {to}.", yes=yes)
     where = f"/v1/regions/{quote(source, safe='')}/failover"
     done = remote.call("POST", where, {"to": to})
     options.record(done, lambda: _said(done))
@@ -166,6 +174,16 @@ def failback(
         time.sleep(ASK_AGAIN_SECONDS)
     done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _known_of(lost: Record, known: Record) -> str:
+    """How many tenants are concerned; of whoever was moved there a moment ago, the region that
+    answers may not have heard."""
+    count = lost["tenants"]
+    seen = f"{known['here']} knows of {count or 'none'}"
+    if known["lag_seconds"] >= LAG_TOLD_SECONDS:
+        return f"{seen}, as it was {span(known['lag_seconds'])} ago"
+    return seen if count else f"{seen} yet: it hears of changes elsewhere some seconds later"
 
 
 def _names(remote: Remote) -> set[str]:

@@ -87,12 +87,12 @@ class RegionActs:
                     raise Conflict(
                         f"The region {before} does not answer, and {region} holds jobs of {name}"
                         " for it. Nothing was changed: wait for it, or if it is lost, fail it over"
-                        f" (`fairway region failover {before} --to {region}`), or force this."
+                        f" (`fairway region failover {before} --to {region}`), or say force=true."
                     )
                 raise Conflict(
                     f"The region {region} has still to hand over to {before} what it has of {name}."
                     " Nothing was changed: try again in a moment, make the pools that"
-                    f" {before} lacks, or force it."
+                    f" {before} lacks, or say force=true."
                 )
             async with (
                 told_if_away,
