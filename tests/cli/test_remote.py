@@ -133,8 +133,9 @@ def test_a_key_of_a_file_goes_to_the_addresses_of_that_file_alone(
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "http://", "nonsense"])
 def test_an_address_that_is_none_is_told(run: Run, url: str) -> None:
-    words = sentence(run("limits", FAIRWAY_URL=url))
-    assert words.startswith(f"{url.rstrip('/')!r} is no address of a server: write it as in")
+    for words in (sentence(run("limits", FAIRWAY_URL=url)), sentence(run("limits", "--url", url))):
+        assert words.startswith(f"{url.rstrip('/')!r} is no address of a server: write it as in")
+        assert "with http:// or https://" in words
 
 
 def test_a_host_that_cannot_be_one_is_told() -> None:

@@ -17,6 +17,8 @@ def test_shards_are_listed_and_split(run: Run) -> None:
     table = run("shards").out.splitlines()
     assert table[0].split() == ["shard", "owner", "term", "open", "tenants", "queued"]
     assert len([line for line in table[1:] if line and line[0].isdigit()]) == found["count"]
+    assert table[-1].startswith(f"In all {found['count']} shard")
+    assert f": {found['count']} owned by {found['shards'][0]['owner']}; " in table[-1]
     asked = sentence(run("shards", "split", "--to", str(found["count"] + 1)))
     assert asked.startswith(f"There are {found['count']} shards; this makes them")
     assert run("shards", "split", "--to", str(found["count"])).out.endswith("shards already.\n")

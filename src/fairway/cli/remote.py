@@ -83,6 +83,7 @@ class Options(Output):
 
     def _remote(self, role: Role) -> Remote:
         found = self._found(role)
+        url = _checked(found.url)  # before its key: none is known for what is no address
         if not found.key:
             others = " and ".join(one.url for one in self._known(role, None) if one.key)
             where = f" for {found.url}" if others else ""
@@ -93,7 +94,7 @@ class Options(Output):
             raise InvalidRequest(
                 f"No {role}'s key{where}: set {VARIABLES[role]} or --key{more}{known}"
             )
-        return Remote(_checked(found.url), found.key)
+        return Remote(url, found.key)
 
     def _found(self, role: Role) -> Address:
         """The first place that names an address decides; a key may be said apart from it."""

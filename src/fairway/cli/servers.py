@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -9,7 +10,8 @@ from urllib.parse import quote
 from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options, Remote
-from fairway.cli.terminal.output import Column, Yes, agreed
+from fairway.cli.terminal.job_text import counted
+from fairway.cli.terminal.output import Column, Yes, agreed, say
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import FIRST_SHARD, SHARDS_MAX
 from fairway.core.insight.spans import span
@@ -21,6 +23,7 @@ app = App(name="shards", help="Who owns which shard; more shards; a tenant to an
 
 PATH = "/v1/servers"
 MOVES_OVER_SHOWN = 3
+OWNERS_TOLD = 4  # by name, those with most shards
 WORDS = {"answers_only": "answers only", "standing_in": "stands in"}
 
 
@@ -79,6 +82,21 @@ def list_(*, options: Options = PLAIN) -> None:
     if moves and options.form == "table":
         options.rows(found, moves, MOVES, "")
     options.rows(found, found["shards"], SHARDS, "No shards.")
+    if options.form == "table":
+        say(f"\n{_in_all(found['shards'])}")
+
+
+def _in_all(shards: list[dict[str, Any]]) -> str:
+    owners = Counter(one["owner"] or "nobody" for one in shards)
+    told = [f"{count} owned by {name}" for name, count in owners.most_common(OWNERS_TOLD)]
+    left = sum(owners.values()) - sum(count for _, count in owners.most_common(OWNERS_TOLD))
+    told += [f"{left} by others"] if left else []
+    least = "at least " if any(one["queued"] >= QUEUED_COUNTED_MAX for one in shards) else ""
+    tenants, queued = (sum(one[name] for one in shards) for name in ("tenants", "queued"))
+    return (
+        f"In all {counted(len(shards), 'shard')}: {', '.join(told)};"
+        f" {counted(tenants, 'tenant')}, {least}{counted(queued, 'queued job')}."
+    )
 
 
 def shown_moves(moves: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -161,6 +161,7 @@ def test_a_database_that_is_away_is_named(tmp_path: Path, database_url: str) -> 
             "at 127.0.0.1:1/nowhere: ",
             "Is it up, and is FAIRWAY",
         ),
+        ("mysql://127.0.0.1/x", "begins with postgresql://, and this one has mysql://.", "Write"),
         (database_url.replace(f"{ROLE}@", "none@"), ': role "none" does not exist.', is_up),
         (re.sub(r"@/\w+", "@/none", database_url), "does not exist.", "with CREATE DATABASE"),
     ):

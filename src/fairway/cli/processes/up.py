@@ -213,7 +213,10 @@ class OneMachine:
     def _stop(self) -> None:
         if not self._orders.stopping.is_set():
             seconds = f"{self._settings.drain_seconds:g} s"
-            screen.print(f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish.[/]")
+            screen.print(
+                f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish."
+                " Ctrl-C once more waits for nobody.[/]"
+            )
             self._manager.stopping(f"jobs that run have up to {seconds} to finish")
         self._orders.stop()
 

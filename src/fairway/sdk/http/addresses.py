@@ -71,7 +71,8 @@ def _checked(text: str) -> str:
     scheme, _, host = url.partition("://")
     if scheme not in ("http", "https") or not host:
         raise ValueError(
-            f"{url!r} is no address of a server: write it as in {DEFAULT_URL} (FAIRWAY_URL or url=)"
+            f"{url!r} is no address of a server: write it as in {DEFAULT_URL}, with http:// or"
+            " https:// (FAIRWAY_URL or url=)"
         )
     return url
 

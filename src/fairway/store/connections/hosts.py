@@ -43,6 +43,7 @@ NO_CONNECTION = (
 )
 #: How the sentence on any of these begins.
 UNREACHABLE = "No connection to the database"
+NAMED = "FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL)"
 
 
 class OldHistory(OSError):
@@ -137,14 +138,19 @@ async def connect_for_once(dsn: str, name: str) -> Any:
 
 def no_connection(dsn: str, failure: Exception) -> tuple[str, str]:
     """What happened, and what to do about it."""
+    scheme = _parts(dsn)[0] if "://" in dsn else ""  # else all of it, with a password
+    if scheme not in ("postgresql", "postgres"):
+        said = f"{scheme}://" if scheme else "no such beginning"
+        begins = f"an address begins with postgresql://, and this one has {said}."
+        what = f"{UNREACHABLE} at {host_of(dsn)}: {begins}"
+        return what, f"Write {NAMED} as in postgresql://user:password@host/database."
     reason = str(failure).rstrip(".") or type(failure).__name__
     what = f"{UNREACHABLE} at {host_of(dsn)}: {reason}."
-    named = "FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL)"
     if isinstance(failure, asyncpg.InvalidAuthorizationSpecificationError):  # or the password
-        return what, f"It is up, and refuses this login: are user and password in {named} right?"
+        return what, f"It is up, and refuses this login: are user and password in {NAMED} right?"
     if isinstance(failure, asyncpg.InvalidCatalogNameError):
-        return what, f"Make that database with CREATE DATABASE, or name another in {named}."
-    return what, f"Is it up, and is {named} right?"
+        return what, f"Make that database with CREATE DATABASE, or name another in {NAMED}."
+    return what, f"Is it up, and is {NAMED} right?"
 
 
 def host_of(dsn: str) -> str:
