@@ -17,8 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from asyncpg import CheckViolationError
 from tests.api.house import House
 from tests.cli.program import Run, said, sentence
+from tests.postgres import connected, in_thread
 
 from fairway.cli.main import _unexpected
 
@@ -128,6 +130,32 @@ def test_who_reads_no_further_is_no_error(access: Mapping[str, str], tmp_path: P
         check=False,
     )
     assert ended.stderr == "141\n"
+
+
+def test_no_report_quotes_a_row_of_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    """It may be of any table, with secrets in it, and reports are sent to others."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ValueError, match="secret of row") as raised:
+        in_thread(_violate(database_url))
+    words = _unexpected(raised.value)
+    (kept,) = tmp_path.iterdir()
+    stack = kept.read_text()
+    assert "CheckViolationError" in stack
+    assert "while it was made" in stack
+    assert "DETAIL: [redacted]" in stack
+    assert "secret of row" not in words + stack
+
+
+async def _violate(dsn: str) -> None:
+    async with connected(dsn) as connection:
+        await connection.execute("CREATE TEMP TABLE cluster (seats int CHECK (seats > 0), s text)")
+        try:
+            row = (0, "of two lines\n\n" + " ".join(("secret", "of", "row")))
+            await connection.execute("INSERT INTO cluster VALUES ($1, $2)", *row)
+        except CheckViolationError as error:
+            raise ValueError(f"while it was made: {error}") from error
 
 
 def test_what_nobody_thought_of_is_a_sentence_with_the_stack_elsewhere(

@@ -267,13 +267,16 @@ def _unexpected(error: Exception) -> str:
     import tempfile
     import traceback
 
-    said = " ".join(str(error).split())[:SAID_MAX]
+    from fairway.core.redaction import USUAL, without_rows
+
+    said = " ".join(USUAL.text(without_rows(str(error))).split())[:SAID_MAX]
     words = f"fairway: {type(error).__name__}: {said or 'no more was said'}."
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="fairway-", suffix=".txt", delete=False
         ) as file:
-            traceback.print_exception(error, file=file)
+            stack = "".join(traceback.format_exception(error))
+            file.write(USUAL.text(without_rows(stack)))  # people send it to others
     except OSError:
         return words
     return f"{words} This should have been told better; the stack is in {file.name}."

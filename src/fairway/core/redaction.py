@@ -2,7 +2,8 @@
 
 A name is taken apart into words (`cardNumber`, `X-Api-Key`), and hidden if it has one of those
 below. Rather one too many than one too few: what is hidden is still there for its tenant. In free
-text, such as messages of errors, what follows such a name is hidden, and API keys of our own.
+text, such as messages of errors, what follows such a name is hidden, and API keys of our own. An
+error of PostgreSQL may quote the row it is about, of whatever table: that is hidden, too.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _OUR_KEY = re.compile(r"\bfw_(tenant|worker|operator)_([0-9a-zA-Z]+)_\w+")
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',;]+", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(\w://[^\s/:@]*):[^\s/@]+@")
 _NAME_AND_SIGN = re.compile(r"(?<![\w-])(?P<name>[A-Za-z_][\w-]{0,63})\\?[\"']?\s{0,4}[=:]\s{0,4}")
+#: Up to where a stack goes on: a value in the row may have empty lines.
+_QUOTED_ROW = re.compile(r"DETAIL:\s.*?(?=\n\n(?:The above exc|During handl)|\Z)", re.DOTALL)
 _VALUE = re.compile(r"\\?\"[^\"]*\"?|\\?'[^']*'?|[^\s,;&\"'{}\[\]()]+")
 
 
@@ -96,6 +99,11 @@ class Redaction:
                 parts += (text[kept_to:at], HIDDEN)
                 kept_to = at = value.end()
         return "".join((*parts, text[kept_to:]))
+
+
+def without_rows(text: str) -> str:
+    """An error of PostgreSQL, or a stack that ends with one, without what it quotes of a row."""
+    return _QUOTED_ROW.sub(f"DETAIL: {HIDDEN}", text)
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TextIO
 
-from fairway.core.redaction import USUAL, Redaction
+from fairway.core.redaction import USUAL, Redaction, without_rows
 
 
 class JsonLines(logging.Formatter):
@@ -24,14 +24,17 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         made_at = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {"event": self._redaction.text(record.getMessage()), "logger": record.name}
+        line = {"event": self._hidden(record.getMessage()), "logger": record.name}
         line |= {"level": record.levelname.lower(), "timestamp": made_at.replace("+00:00", "Z")}
         line |= self._always
         if job := getattr(record, "job_id", ""):
             line["job"] = str(job)
         if record.exc_info:
-            line["exception"] = self._redaction.text(self.formatException(record.exc_info))
+            line["exception"] = self._hidden(self.formatException(record.exc_info))
         return json.dumps(line)
+
+    def _hidden(self, text: str) -> str:
+        return self._redaction.text(without_rows(text))
 
 
 def write_unclaimed_as_json(redaction: Redaction = USUAL, server: str = "") -> None:

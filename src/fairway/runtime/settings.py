@@ -333,13 +333,17 @@ class Settings:
             found.append(f"{PREFIX}SERVER_PROCESSES must be from 0 to {PROCESSES_MAX}.")
         if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
             found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
-        if not 1 <= self.shard_count <= 4096:
-            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096, not {self.shard_count}.")
+        found += self.wrong_shard_count()
         if self.otel_trace_ratio > 1:
             found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
         if self.term_seconds < 0.5:
             found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
         return found
+
+    def wrong_shard_count(self) -> list[str]:
+        if 1 <= self.shard_count <= 4096:
+            return []
+        return [f"{PREFIX}SHARD_COUNT must be from 1 to 4096, not {self.shard_count}."]
 
     def _wrong_networks(self) -> list[str]:
         try:
@@ -419,10 +423,14 @@ def _truth(text: str) -> bool:
 
 def checked(settings: Settings) -> Settings:
     """The same, if nothing in them contradicts anything else."""
-    problems = settings.check()
+    refuse(settings.check())
+    return settings
+
+
+def refuse(problems: list[str]) -> None:
+    """If there are any: they are told in one sentence each."""
     if problems:
         raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
-    return settings
 
 
 def replaced(settings: Settings, **changes: Any) -> Settings:

@@ -7,7 +7,6 @@ outcomes, never tenants; job types only up to a number, and apart: they say what
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from fairway.core.insight.activity import Activity
-from fairway.core.redaction import HIDDEN, Redaction
+from fairway.core.redaction import HIDDEN, Redaction, without_rows
 from fairway.runtime.clock import Clock
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.log_options import LogOptions
@@ -311,11 +310,8 @@ class _Hide:
             if self._redaction.hides(name):
                 line[name] = HIDDEN
             elif isinstance(value, str):
-                line[name] = self._redaction.text(_QUOTED_ROW.sub(f"DETAIL: {HIDDEN}", value))
+                line[name] = self._redaction.text(without_rows(value))
         return line
-
-
-_QUOTED_ROW = re.compile(r"DETAIL:\s.*?(?=\n\n|\Z)", re.DOTALL)
 
 
 class _Server:

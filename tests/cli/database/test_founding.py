@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.cli.program import fairway
 from tests.postgres import connected, in_thread
 
@@ -51,6 +52,26 @@ def test_a_number_of_shards_that_is_set_is_founded_once(
     assert "FAIRWAY_SHARD_COUNT is 5, and this database has 3" in init(FAIRWAY_SHARD_COUNT="5")
     assert "shards" not in init().lower(), "the default is no wish"
     assert in_thread(_shards(empty_database_url)) == (3, 3)
+
+
+@pytest.mark.parametrize("count", ["0", "99999"])
+def test_a_number_of_shards_that_cannot_be_is_refused_first(
+    tmp_path: Path, empty_database_url: str, count: str
+) -> None:
+    """The schema was made, and then the row of the cluster quoted, with its secret."""
+    settings = {"FAIRWAY_DATABASE_URL": empty_database_url, "FAIRWAY_SHARD_COUNT": count}
+    refused = fairway(tmp_path, "init", **settings, FAIRWAY_HOST="0.0.0.0")
+    told = f"FAIRWAY_SHARD_COUNT must be from 1 to 4096, not {count}."
+    assert refused == (1, "", f"fairway: The settings are not right:\n  {told}\n")
+    assert in_thread(_tables(empty_database_url)) == 0
+
+
+async def _tables(dsn: str) -> int:
+    async with connected(dsn) as connection:
+        found: int = await connection.fetchval(
+            "SELECT count(*)::int FROM pg_tables WHERE schemaname = 'public'"
+        )
+    return found
 
 
 async def _shards(dsn: str) -> tuple[int | None, int]:
