@@ -12,6 +12,7 @@ from fairway.core.backoff import (
     Outage,
     Over,
     RestartPauses,
+    ToldElsewhere,
     backoff_seconds,
 )
 
@@ -40,6 +41,21 @@ def test_short_lives_wait_ever_longer_and_a_long_one_is_forgiven(lives: list[flo
         expected = 0.2 if lived_seconds >= 30.0 or not before else min(before * 2, 10.0)
         assert pause == expected
         before = pause
+
+
+def test_what_is_told_elsewhere_is_not_told_twice() -> None:
+    outage, no, perhaps, yes = Outage(), *ToldElsewhere
+    assert not outage.failed("OSError", 0, perhaps), "it is just being looked at"
+    assert not outage.failed("OSError", 1, yes)
+    assert not outage.failed("OSError", 1 + TOLD_AGAIN_US, yes)
+    assert outage.worked(2 + TOLD_AGAIN_US) == Over(3, 300.000002, is_told_elsewhere=True)
+    assert not outage.failed("OSError", 0, perhaps)
+    assert outage.worked(1_000_000) == Over(1, 1.0), "nobody else told of that"
+    assert not outage.failed("OSError", 0, perhaps)
+    assert outage.failed("OSError", 1, perhaps), "nor of this, it seems"
+    assert not outage.failed("OSError", 2, yes)
+    assert outage.failed("ValueError", 3, no)
+    assert outage.worked(4) == Over(4, 0.000004)
 
 
 @given(TRIES)

@@ -6,10 +6,12 @@ Retries of jobs have pauses of their own, in rows that an operator can read (`co
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import NamedTuple
 
 DOUBLINGS_MAX = 10  # a long outage must not outgrow a float
 TOLD_AGAIN_US = 300_000_000  # as long as it lasts, so often
+UNEXPLAINED_MIN = 2  # failures in a row until nobody else is awaited to tell of them
 KINDS_MAX = 8  # told apart within one outage; whatever else comes waits for the next line
 
 
@@ -50,14 +52,23 @@ class Over(NamedTuple):
 
     failures: int
     seconds: float
+    is_told_elsewhere: bool = False  # as it began, and not one of its failures was told here
+
+
+class ToldElsewhere(Enum):
+    """Whether what is behind a failure is told by somebody else, once for all that fail of it."""
+
+    NO = auto()
+    PERHAPS = auto()  # it is just being looked at
+    YES = auto()
 
 
 class Outage:
     """Failures in a row of one thing: which of them people are told of.
 
     The first one, the first of each further kind, and one every few minutes while it lasts; then
-    that it is over, after how many. Twenty loops that lose the database together are twenty lines
-    and twenty more, not hundreds among which the cause is lost. Whoever asks writes the line.
+    that it is over, after how many. What is told elsewhere is told there alone: twenty loops that
+    lose the database together are one line, not twenty. Whoever asks writes the line.
     """
 
     def __init__(self) -> None:
@@ -65,12 +76,20 @@ class Outage:
         self._since_us = 0
         self._told_us = 0
         self._kinds: set[str] = set()
+        self._is_told_elsewhere = False
+        self._unexplained = 0  # in a row
 
-    def failed(self, kind: str, now_us: int) -> bool:
+    def failed(self, kind: str, now_us: int, elsewhere: ToldElsewhere = ToldElsewhere.NO) -> bool:
         """Once more. Whether to tell of it."""
         self.failures += 1
         if self.failures == 1:
             self._since_us = now_us
+        if elsewhere is ToldElsewhere.YES:
+            self._is_told_elsewhere, self._unexplained = True, 0
+            return False
+        self._unexplained += 1
+        if elsewhere is ToldElsewhere.PERHAPS and self._unexplained < UNEXPLAINED_MIN:
+            return False
         is_new = kind not in self._kinds and len(self._kinds) < KINDS_MAX
         if is_new:
             self._kinds.add(kind)
@@ -83,7 +102,9 @@ class Outage:
         """What it ends, if anything."""
         if not self.failures:
             return None
-        over = Over(self.failures, (now_us - self._since_us) / 1e6)
-        self.failures = 0
+        is_silent = self._is_told_elsewhere and not self._kinds
+        over = Over(self.failures, (now_us - self._since_us) / 1e6, is_silent)
+        self.failures = self._unexplained = 0
+        self._is_told_elsewhere = False
         self._kinds.clear()
         return over

@@ -2,7 +2,8 @@
 
 A loop is `run_once(now_us) → seconds to rest`; this drives it.
 A loop that raises is tried again after a pause that grows; it never ends in silence: the first
-failure of an outage is logged, and that it is over, with their number (`core/backoff.py`).
+failure of an outage is logged, and that it is over, with their number (`core/backoff.py`). What
+makes many loops fail together, as a database that is away does, is told by whoever watches that.
 `wake()` cuts a rest short; `Wakeups` do so, too, and are there before the loops, so that whoever
 has news for one knows it from birth. Tests call `run_once` and never sleep.
 
@@ -25,9 +26,9 @@ from collections.abc import (
     Sequence,
 )
 from math import ceil
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from fairway.core.backoff import Outage, backoff_seconds
+from fairway.core.backoff import Outage, ToldElsewhere, backoff_seconds
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
 
@@ -151,6 +152,13 @@ def common_rest(seconds: float) -> float:
 Step: TypeAlias = Callable[[int], Awaitable[float]]  # now in µs → seconds to rest
 
 
+class CommonCause(Protocol):
+    """What may be behind failures of many loops at once. Whoever watches it tells of it."""
+
+    def explains(self, error: Exception) -> ToldElsewhere:
+        """Perhaps: then it is looked at now, and known when the loop tries again."""
+
+
 class Loop:
     def __init__(
         self,
@@ -159,14 +167,17 @@ class Loop:
         clock: Clock,
         awake: asyncio.Event | None = None,
         on_round: Callable[[], None] | None = None,  # one begins
+        common: CommonCause | None = None,
     ) -> None:
         self.name = name
+        self._common = common
         self._run_once = run_once
         self._clock = clock
         self._on_round = on_round
         self._awake = awake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._outage = Outage()
+        self._last_error = ""
 
     @property
     def failures_in_row(self) -> int:
@@ -206,20 +217,28 @@ class Loop:
                 raise asyncio.CancelledError from error
             return self._failed(error)
         if (over := self._outage.worked(self._clock.now_us())) is not None:
-            seconds = round(over.seconds, 1)
-            log.info("loop recovered", loop=self.name, failures=over.failures, seconds=seconds)
+            tell = log.debug if over.is_told_elsewhere else log.info
+            tell(
+                "loop recovered",
+                loop=self.name,
+                failures=over.failures,
+                seconds=round(over.seconds, 1),
+                last_error=self._last_error,  # it may be the only one, and not told before
+            )
         return rest_seconds
 
     def _failed(self, error: Exception) -> float:
         """Answers how long to rest."""
-        is_told = self._outage.failed(type(error).__name__, self._clock.now_us())
+        elsewhere = self._common.explains(error) if self._common else ToldElsewhere.NO
+        is_told = self._outage.failed(type(error).__name__, self._clock.now_us(), elsewhere)
+        self._last_error = repr(error)
         failures = self._outage.failures
         seconds = backoff_seconds(PAUSE_FIRST_SECONDS, failures, PAUSE_MAX_SECONDS)
         tell = log.warning if is_told else log.debug
         tell(
             "loop failed",
             loop=self.name,
-            error=repr(error),
+            error=self._last_error,
             failures=failures,
             retry_in_seconds=seconds,
         )
@@ -251,13 +270,17 @@ class Wakeups:
             event.set()
 
     def loops(
-        self, steps: Mapping[str, Step], clock: Clock, on_round: Callable[[], None] | None = None
+        self,
+        steps: Mapping[str, Step],
+        clock: Clock,
+        on_round: Callable[[], None] | None = None,
+        common: CommonCause | None = None,
     ) -> dict[str, Loop]:
         """The loops themselves, each with what wakes it."""
         if missing := self._events.keys() - steps.keys():
             raise LookupError(f"there is no loop to wake called {', '.join(sorted(missing))}")
         return {
-            name: Loop(name, step, clock, self._event(name), on_round)
+            name: Loop(name, step, clock, self._event(name), on_round, common)
             for name, step in steps.items()
         }
 

@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import logger
 from fairway.store import shard_looks
-from fairway.store.connections.connection_cache import NoConnection
+from fairway.store.connections.connection_cache import NoConnection, StoreAway
 from fairway.store.connections.database import (
+    CONNECTION_FAILED,
     DISCONNECTED,
     OWNER_SECONDS,
     Connection,
@@ -115,6 +116,10 @@ async def _look_together(database: Database, asked: _Asked) -> None:
                 _look_alone(database, "slow")
     except NoConnection as error:  # no table was asked, and one look wants fewer than ten
         log.debug("not looked together", error=repr(error))
+    except StoreAway as error:
+        _look_alone(database, repr(error))
+    except CONNECTION_FAILED:  # told by whoever watches the store
+        _alone_until[database] = now() + ALONE_SECONDS
     except Exception as error:
         _look_alone(database, repr(error))
     finally:

@@ -109,7 +109,11 @@ class Platform:
         self.wakeups = Wakeups({"slow statements": database.slow_calls.news})
         self.slow_statements = SlowStatements(database, self.metrics)
         self.stalls = StallWatch(self.metrics)
-        self.store_watch = StoreWatch(database, self.wakeups.wake_all)
+        self.store_watch = StoreWatch(
+            database,
+            on_back=self.wakeups.wake_all,
+            look_now=self.wakeups.of("store watch"),
+        )
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self._parts = ServerParts(
@@ -140,7 +144,7 @@ class Platform:
         self._join_billing()
         self._join_outbound()
         self._join_insight()
-        self.loops = self.wakeups.loops(self._steps(), clock, self.stalls.stir)
+        self.loops = self.wakeups.loops(self._steps(), clock, self.stalls.stir, self.store_watch)
 
     def _join_insight(self) -> None:
         """What people see of all this: one look for metrics and read model."""

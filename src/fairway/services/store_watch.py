@@ -10,18 +10,26 @@ that and answers quickly afterwards. When an answer is missing, a connect is fir
 too, so that a silent store is soon known, then more and more: whoever can be reached is found.
 
 An error is an answer: a store that is shut, locked, full, read-only or out of connections says so
-to everybody who asks, at once. When it was read-only and is not any more, connections are made
-anew: after a failover the old ones may lead to the server that was demoted.
+to everybody who asks, at once. That it takes no connections is told here, in one line for all
+loops that fail of it, as its silence is. When it was read-only and is not any more, connections
+are made anew: after a failover the old ones may lead to the server that was demoted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairway.core.backoff import backoff_seconds
+from fairway.core.backoff import Outage, ToldElsewhere, backoff_seconds
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
+from fairway.store.connections.database import (
+    CONNECT_SECONDS,
+    CONNECTION_FAILED,
+    DISCONNECTED,
+    Connection,
+    Database,
+)
+from fairway.store.connections.hosts import host_of
 
 log = logger("store")
 
@@ -32,27 +40,67 @@ MISSES_MAX = 2  # one may be our own: a process that was stopped for a while fin
 
 
 class StoreWatch:
-    def __init__(self, database: Database, on_back: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, *, on_back: Callable[[], None], look_now: Callable[[], None]
+    ) -> None:
         self._database = database
         self._on_back = on_back
+        self._look_now = look_now  # wakes the loop of this one
+        self._outage = Outage()
         self._connection: Connection | None = None
         self._misses = 0
         self._was_read_only = False
 
     async def run_once(self, now_us: int) -> float:
         """Ask; a loop calls this."""
+        is_new = self._connection is None or self._connection.is_closed()
         try:
             await self._ask()
         except TimeoutError as silence:
-            return await self._missed(silence)
-        except DISCONNECTED:
+            return await self._missed(silence, now_us)
+        except DISCONNECTED as error:
             self._connection = None  # whoever asks hears of it as fast as we did
-        self._misses = 0
-        if self._database.is_away:
-            log.info("the store answers again")
-            self._database.back()
-            self._on_back()
+            return self._refused(error, now_us, is_new=is_new)
+        self._answered(now_us)
         return REST_SECONDS
+
+    def explains(self, error: Exception) -> ToldElsewhere:
+        """Whether a loop failed because the store is not to be reached, which is told here."""
+        if not isinstance(error, CONNECTION_FAILED):
+            return ToldElsewhere.NO
+        if self._database.is_unreachable:
+            return ToldElsewhere.YES
+        if isinstance(error, TimeoutError):
+            return ToldElsewhere.NO  # slow, as far as anybody knows
+        self._look_now()
+        return ToldElsewhere.PERHAPS
+
+    def _answered(self, now_us: int) -> None:
+        self._misses = 0
+        self._database.is_unreachable = False
+        if (over := self._outage.worked(now_us)) is not None:
+            log.info("the store answers again", seconds=round(over.seconds, 1))
+            if self._database.is_away:
+                self._database.back()
+            self._on_back()
+
+    def _refused(self, error: Exception, now_us: int, *, is_new: bool) -> float:
+        """A connection that broke may be that one alone: a new one shows it, at once."""
+        if not is_new:
+            return 0.0
+        self._misses = 0
+        if self._database.is_away:  # not silent any more: each hears for itself
+            self._database.back()
+        self._database.is_unreachable = True
+        self._tell(error, now_us)
+        return REST_SECONDS
+
+    def _tell(self, error: Exception, now_us: int) -> None:
+        """When it begins, when the reason is another one, and every few minutes."""
+        if self._outage.failed(type(error).__name__, now_us):
+            where = host_of(self._database.dsn)
+            why = str(error) or type(error).__name__
+            log.error("the store does not answer", database=where, why=why)
 
     async def _ask(self) -> None:
         if self._connection is None or self._connection.is_closed():
@@ -69,11 +117,12 @@ class StoreWatch:
             self._on_back()
         self._was_read_only = is_read_only
 
-    async def _missed(self, silence: TimeoutError) -> float:
+    async def _missed(self, silence: TimeoutError, now_us: int) -> float:
         self._misses += 1
-        if self._misses >= MISSES_MAX and not self._database.is_away:
-            log.error("the store does not answer", error=repr(silence))
-            await self._database.away()
+        if self._misses >= MISSES_MAX:
+            self._tell(silence, now_us)
+            if not self._database.is_away:
+                await self._database.away()
         return REST_AWAY_SECONDS if self._database.is_away else 0.0
 
 

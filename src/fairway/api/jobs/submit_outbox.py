@@ -30,7 +30,9 @@ class OutboxDoor:
         settings = platform.settings
         self._payload_max = min(settings.inline_bytes_max, settings.payload_bytes_max)
         step = partial(platform.outbox.run_once, self.read)
-        self._moving = Loop("outbox", step, platform.clock, platform.outbox.news)
+        self._moving = Loop(
+            "outbox", step, platform.clock, platform.outbox.news, common=platform.store_watch
+        )
         self._moving.start()
 
     async def close(self) -> None:

@@ -2,7 +2,8 @@
 
 What belongs to a shard (keys, runs, actions) is removed by the shard's owner, what belongs to all
 by the owner of shard 0. Nothing is forgotten while the store's clock and ours are far apart: a
-clock that jumped would make all of history old. A step that fails stops no other.
+clock that jumped would make all of history old. A step that fails stops no other, unless the
+store is not to be reached: then they all would.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from fairway.core.backoff import Outage
 from fairway.core.ids import ShardId
 from fairway.core.insight.alarm_lines import LINES_KEPT_MAX
 from fairway.core.insight.history import KEPT
@@ -25,7 +27,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import bulk_actions as actions
 from fairway.store import flows, leadership, schedules, submissions, unique_jobs
 from fairway.store.billing import usage
-from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.database import CONNECTION_FAILED, Connection, Database
 from fairway.store.insight import alarm_history, marks, minutes, sights
 from fairway.store.registry import audit
 from fairway.store.schema import log_partitions, partition_retirement, partitions
@@ -67,6 +69,7 @@ class Pruner:
         self._events_kept = timedelta(hours=settings.event_retention_hours)
         self._usage_kept = timedelta(days=settings.usage_days)
         self._last = ShardId(-1)  # whose turn was last
+        self._outages: dict[tuple[str, ShardId | None], Outage] = {}  # of steps, by their shard
         self._retirement = Retirement(database, instruments.clock)
 
     async def run_once(self, now_us: int) -> float:
@@ -89,8 +92,8 @@ class Pruner:
             ]
         for shard in self._next(shards):
             rests += [
-                await self._attempt("forget keys", partial(self._forget_keys, shard)),
-                await self._attempt("forget runs", partial(self._forget_runs, shard)),
+                await self._attempt("forget keys", partial(self._forget_keys, shard), shard),
+                await self._attempt("forget runs", partial(self._forget_runs, shard), shard),
             ]
         return min([REST_SECONDS, *rests])
 
@@ -102,12 +105,33 @@ class Pruner:
         self._last = turn[-1] if turn else self._last
         return turn
 
-    async def _attempt(self, what: str, step: Callable[[], Awaitable[float]]) -> float:
+    async def _attempt(
+        self, what: str, step: Callable[[], Awaitable[float]], shard: ShardId | None = None
+    ) -> float:
         try:
-            return await step()
+            rest_seconds = await step()
         except Exception as error:
-            log.warning("retention step failed, the others go on", step=what, error=repr(error))
+            if self._is_store_gone(error):
+                raise
+            outage = self._outages.setdefault((what, shard), Outage())
+            is_told = outage.failed(type(error).__name__, self._clock.now_us())
+            tell = log.warning if is_told else log.debug
+            tell(
+                "retention step failed, the others go on",
+                step=what,
+                error=repr(error),
+                **({} if shard is None else {"shard": shard}),
+            )
             return RETRY_SECONDS
+        if self._outages.pop((what, shard), None) is not None:
+            log.info("retention step works again", step=what)
+        return rest_seconds
+
+    def _is_store_gone(self, error: Exception) -> bool:
+        """Of a distributed one a node may be: what is on others is tidied all the same."""
+        if not isinstance(error, CONNECTION_FAILED):
+            return False
+        return self._database.placement is None or self._database.is_unreachable
 
     @property
     def _keep_since(self) -> datetime:
