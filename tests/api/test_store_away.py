@@ -7,12 +7,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from tests.api.cable import Cable, cable_to
 from tests.api.house import House, open_house, problem
+from tests.cli.program import fairway, sentence
 from tests.postgres import Server, at_database, connected, own_database
 
 from fairway.services import readiness
@@ -104,6 +106,26 @@ async def test_a_store_that_takes_bytes_and_never_answers(
     assert list(ids.values()) == [2] * 5  # a key, a job: whatever became of the first sending
     listed = (await caller.get("/v1/jobs?limit=200")).json()["jobs"]
     assert set(ids) <= {job["id"] for job in listed}
+
+
+async def test_whoever_asks_hears_that_the_database_does_not_answer(
+    own_house: House, line: Cable, tmp_path: Path
+) -> None:
+    """Operators, too, were told to try again shortly, and no more."""
+    given = {"FAIRWAY_URL": own_house.url, "FAIRWAY_OPERATOR_KEY": own_house.operator_key}
+    line.cut()
+    try:
+        async with asyncio.timeout(20):
+            while not own_house.platform.database.is_unreachable:  # noqa: ASYNC110  # as above
+                await asyncio.sleep(0.02)
+        for words in (("servers",), ("shards", "ls")):
+            ended = await asyncio.to_thread(fairway, tmp_path, *words, **given)
+            assert sentence(ended).startswith("The database of this service does not answer")
+        async with own_house.caller(own_house.operator_key) as operator:
+            reasons = (await operator.get("/v1/overview")).json()["health"]["reasons"]
+        assert "STORE_AWAY" in {one["code"] for one in reasons}
+    finally:
+        line.mend()
 
 
 async def test_a_store_that_is_read_only_since_a_failover(

@@ -44,7 +44,8 @@ def test_short_lives_wait_ever_longer_and_a_long_one_is_forgiven(lives: list[flo
 
 
 def test_what_is_told_elsewhere_is_not_told_twice() -> None:
-    outage, no, perhaps, yes = Outage(), *ToldElsewhere
+    outage = Outage()
+    no, perhaps, yes = ToldElsewhere.NO, ToldElsewhere.PERHAPS, ToldElsewhere.YES
     assert not outage.failed("OSError", 0, perhaps), "it is just being looked at"
     assert not outage.failed("OSError", 1, yes)
     assert not outage.failed("OSError", 1 + TOLD_AGAIN_US, yes)

@@ -64,7 +64,7 @@ from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.regions.peer_calls import PATHS as REGION_PATHS
-from fairway.services.transient_errors import may_pass
+from fairway.services.transient_errors import may_pass, told_where_known
 
 log = logger("api")
 
@@ -115,13 +115,15 @@ class Api:
         try:
             await self._route(scope, receive, send)
         except FairwayError as error:
-            await send_problem(send, error)
+            await send_problem(send, told_where_known(error, self._platform.database))
         except ClientGone:
             return
         except Exception as error:
             if may_pass(error):
-                log.warning("store away", path=scope["path"], error=repr(error))
-                await send_problem(send, Unavailable())
+                tell = log.debug if self._platform.database.is_unreachable else log.warning
+                tell("store away", path=scope["path"], error=repr(error))
+                refusal = told_where_known(Unavailable(), self._platform.database)
+                await send_problem(send, refusal)
                 return
             request_id = secrets.token_hex(8)
             log.exception("request failed", path=scope["path"], request_id=request_id)
@@ -248,7 +250,8 @@ class _ColdRoutes(Starlette):
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, FairwayError)
-    status, body, headers = problem_reply(error, request.scope.get(REQUEST_ID, ""))
+    known = told_where_known(error, platform_of(request).database)
+    status, body, headers = problem_reply(known, request.scope.get(REQUEST_ID, ""))
     return Response(body, status, headers={k.decode(): v.decode() for k, v in headers})
 
 

@@ -60,7 +60,10 @@ class StoreWatch:
             return await self._missed(silence, now_us)
         except DISCONNECTED as error:
             self._connection = None  # whoever asks hears of it as fast as we did
-            return self._refused(error, now_us, is_new=is_new)
+            if not is_new:
+                return 0.0  # it may be that one alone: a new one shows it
+            if isinstance(error, CONNECTION_FAILED):
+                return self._refused(error, now_us)
         self._answered(now_us)
         return REST_SECONDS
 
@@ -84,10 +87,7 @@ class StoreWatch:
                 self._database.back()
             self._on_back()
 
-    def _refused(self, error: Exception, now_us: int, *, is_new: bool) -> float:
-        """A connection that broke may be that one alone: a new one shows it, at once."""
-        if not is_new:
-            return 0.0
+    def _refused(self, error: Exception, now_us: int) -> float:
         self._misses = 0
         if self._database.is_away:  # not silent any more: each hears for itself
             self._database.back()

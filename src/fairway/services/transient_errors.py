@@ -13,12 +13,16 @@ from types import TracebackType
 from typing import TypeVar
 
 from fairway.core.backoff import backoff_seconds
-from fairway.core.errors import Unavailable
+from fairway.core.errors import FairwayError, Unavailable
 from fairway.runtime.loops import pause
-from fairway.store.connections.database import DISCONNECTED, ROLLED_BACK, UNDONE
+from fairway.store.connections.database import DISCONNECTED, ROLLED_BACK, UNDONE, Database
 
 T = TypeVar("T")
 
+NO_DATABASE = (
+    "The database of this service does not answer, so it cannot do this right now; try again"
+    " shortly. Operators: `fairway doctor`, and the server's log for why."
+)
 TRIES_MAX = 6
 PAUSE_FIRST_SECONDS = 0.02
 
@@ -38,6 +42,12 @@ def not_known() -> Unavailable:
         " an Idempotency-Key, send it again with that one, and it is accepted once; if it had none,"
         " look first whether it is there."
     )
+
+
+def told_where_known(error: FairwayError, database: Database) -> FairwayError:
+    """The same; that something cannot be done now, with why, where the watch of the store knows."""
+    is_bare = type(error) is Unavailable and error.message == Unavailable.__doc__
+    return Unavailable(NO_DATABASE) if is_bare and database.is_unreachable else error
 
 
 def may_pass(error: Exception) -> bool:
