@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import socket
 from pathlib import Path
 
@@ -25,7 +27,9 @@ def test_two_processes_of_up_are_one_platform_and_end_together(
 ) -> None:
     (tmp_path / "shop.py").write_text(APP.format(name="pack"))
     words = ("shop:app", "--processes", "2", "--pool", "short=2")
-    started = Started(tmp_path, free_port(), *words, FAIRWAY_DATABASE_URL=database_url)
+    terminal, theirs = pty.openpty()
+    given = {"nohup_at": os.ttyname(theirs), "FAIRWAY_DATABASE_URL": database_url}
+    started = Started(tmp_path, free_port(), *words, **given)
     started.says('"worker ready"')
     assert started.said.count("Fairway is up") == 1, "one speaks for all"
     for _ in range(6):
@@ -35,7 +39,13 @@ def test_two_processes_of_up_are_one_platform_and_end_together(
     assert sorted(one["name"].split("-")[1][0] for one in servers) == ["1", "2"]
     owned = {one["state"]: one["shards"] for one in servers}
     assert owned == {"live": 64, "standby": 0}
+    started.hang_up()  # restarts them one by one: `nohup` is not to end, and does not
+    started.says('"event": "servers restarted"')
+    assert started.said.count("Fairway is up") == 1, "with no further sign-in code"
+    assert started.said.count('"event": "server ready"') == 2
     assert started.ctrl_c() == 0, started.said
+    os.close(terminal)
+    os.close(theirs)
     lines = [json.loads(line) for line in started.said.splitlines() if line.startswith("{")]
     assert not [one for one in lines if one["level"] == "error"], started.said
 

@@ -68,9 +68,20 @@ def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: st
 
 
 class Started:
-    """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it."""
+    """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it.
 
-    def __init__(self, folder: Path, port: int, *words: str, **environment: str) -> None:
+    With `nohup_at`, really at that terminal, after `nohup`.
+    """
+
+    def __init__(
+        self, folder: Path, port: int, *words: str, nohup_at: str = "", **environment: str
+    ) -> None:
+        def begin() -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            if nohup_at:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+                os.close(os.open(nohup_at, os.O_RDWR))  # the session's, from now on
+
         self._log = folder / "up.log"
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
@@ -80,7 +91,7 @@ class Started:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+                preexec_fn=begin,
             )
         weakref.finalize(self, _end, self._process)  # where a test failed before its Ctrl-C
 
@@ -94,6 +105,10 @@ class Started:
             assert self._process.poll() is None, self.said
             assert time.monotonic() < ends_at, self.said
             time.sleep(0.02)
+
+    def hang_up(self) -> None:
+        """Tell the program alone, as `kill -HUP` does."""
+        self._process.send_signal(signal.SIGHUP)
 
     def ctrl_c(self) -> int:
         os.killpg(self._process.pid, signal.SIGINT)

@@ -41,6 +41,7 @@ FOREIGN = frozenset(
         "DIE_WITH_PARENT",
         "LISTEN_FD",
         "READY_FD",
+        "WAS_READY",
         "PROCESS_GROUP",
         "CGROUP",
         "TEST_CITUS_URL",

@@ -27,6 +27,7 @@ from fairway.cli.processes.supervisor import first_of
 from fairway.core.server_processes import ProcessGroup
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
+from fairway.runtime.told_to_end import heeded
 
 log = logger("servers")
 
@@ -99,8 +100,9 @@ class ServerGroup:
         self._wanted_anew.set()
 
     def roll_on_hangup(self) -> None:
-        """SIGHUP means that, unless it is the end of the terminal that we run in."""
-        if not _has_terminal():
+        """SIGHUP means that, unless it is the end of the terminal that we run in. Who was started
+        with `nohup` is not to end with it, and does not: this ends nobody."""
+        if signal.SIGHUP not in heeded() or not _has_terminal():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.roll)
 
     async def _roll_when_told(self) -> None:

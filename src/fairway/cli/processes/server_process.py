@@ -25,6 +25,7 @@ from fairway.runtime.service_manager import READY_FD
 from fairway.runtime.settings import Settings
 
 CLOSE_INTAKE = signal.SIGUSR1  # what `up_server` takes it for
+WAS_READY = "FAIRWAY_WAS_READY"  # in the environment of all lives after the first that was
 PIPE_BYTES = 4096
 RENEWAL_SECONDS_MAX = 300.0  # a new version may have to migrate first
 _READY = re.compile(rb"^READY=1$.*?^MAINPID=(\d+)$", re.MULTILINE | re.DOTALL)
@@ -65,6 +66,8 @@ class ServerProcess:
 
     def _hear(self) -> None:
         for pid in _READY.findall(os.read(self._heard, PIPE_BYTES)):
+            if not self._ready_pid:
+                self._place.change(_once_more(self._place.program))
             self._ready_pid = int(pid)
             self._ready.set()
         self._pass_on()
@@ -126,6 +129,11 @@ def _program(
         files=files,
     )
     return alone if group is None else _as_member(alone, settings, group)
+
+
+def _once_more(program: Program) -> Program:
+    """Of a server that was ready before: it need not say again where everything is."""
+    return replace(program, environment={**program.environment, WAS_READY: "1"})
 
 
 def _as_member(alone: Program, settings: Settings, group: ProcessGroup) -> Program:

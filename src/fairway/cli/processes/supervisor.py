@@ -85,6 +85,10 @@ class Place:
         if self._process is not None:
             _send(self._process, number)
 
+    def change(self, program: Program) -> None:
+        """What is to run from its next life on."""
+        self.program = program
+
     def renew(self) -> None:
         """End this life and begin another at once: what is to run has changed."""
         self._renewed.set()
