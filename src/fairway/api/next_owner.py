@@ -24,8 +24,8 @@ WAITING_MAX = 100
 TENANT_WAITING_MAX = 25
 
 _GONE = (
-    "The server that owned these jobs is gone, and nothing of this was done. Another takes"
-    " over within seconds: send it again then."
+    "The server that owned these jobs has stopped or is not to be reached, and nothing of this was"
+    " done. Another takes over within seconds: send it again then."
 )
 #: A worker hears it, too, from a server that has just started.
 _NOBODY = (

@@ -46,7 +46,8 @@ def not_known() -> Unavailable:
 
 def told_where_known(error: FairwayError, database: Database) -> FairwayError:
     """The same; that something cannot be done now, with why, where the watch of the store knows."""
-    is_bare = type(error) is Unavailable and error.message == Unavailable.__doc__
+    bare = Unavailable()
+    is_bare = (error.code, error.message) == (bare.code, bare.message)
     return Unavailable(NO_DATABASE) if is_bare and database.is_unreachable else error
 
 

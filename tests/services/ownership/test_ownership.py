@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 
+from structlog.testing import capture_logs
 from tests.postgres import connected
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
@@ -32,9 +33,11 @@ from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.jobs.far_runs import no_peers
+from fairway.services.ownership.ownership import LET_GO, LOST
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
 from fairway.store.connections.database import Connection
+from fairway.store.registry import tenant_moves
 
 
 async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
@@ -83,6 +86,25 @@ async def test_after_a_hand_over_nobody_waits_for_workers_to_speak(database_url:
         recorded, refused = await hand.report(*map(hand.done, leases))
         assert (len(recorded), refused) == (2, set())
         await second.stop()
+
+
+async def test_what_a_tenant_is_moved_to_is_let_go_of_without_a_warning(database_url: str) -> None:
+    """It is nobody's then; what another has taken is lost."""
+    async with owner_on(database_url, replace(QUICK, shard_count=2)) as platform:
+        await until(lambda: len(platform.dispatcher.open_shards()) == 2)
+        with capture_logs() as lines:
+            async with platform.database.background() as connection:
+                await tenant_moves._take_away(connection, ShardId(0))
+                await connection.execute(
+                    "UPDATE shards SET term = 9, owner = 'other', expires_at = 'infinity'"
+                    " WHERE shard = 1"
+                )
+            await until(lambda: 1 not in platform.dispatcher.terms())
+            await until(lambda: any(line["event"] == LOST for line in lines))
+        told = [(line["log_level"], line["event"], line.get("which")) for line in lines]
+        assert ("info", LET_GO, "0") in told
+        assert ("warning", LOST, "1") in told
+        assert not [one for one in told if one[0] == "warning" and one[2] == "0"]
 
 
 async def test_a_grant_that_no_worker_heard_of_is_not_handed_over(database_url: str) -> None:

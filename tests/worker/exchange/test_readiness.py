@@ -47,6 +47,24 @@ async def test_what_goes_on_failing_is_not_said_with_every_try(
     assert [line["error"] for line in lines] == ["away", "away"]
 
 
+async def test_that_owners_change_is_no_warning_unless_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Servers that are restarted one by one hand their shards over, and a worker goes along."""
+    one, elsewhere = Readiness("w", lambda: None, lambda: None), Unavailable(code="NOT_OWNER")
+    one.greeted(ExchangeReply(), TYPES, LIMITS)
+    with capture_logs() as lines:
+        one.failed(elsewhere, 0.5, SERVER)
+        one.failed(Unavailable("nobody listens there"), 0.5, SERVER)
+        monkeypatch.setattr(readiness, "CHANGE_SECONDS", 0.0)
+        one.failed(elsewhere, 0.5, SERVER)
+    assert [(line["log_level"], line["event"]) for line in lines] == [
+        ("info", "jobs go to another server, asking again"),
+        ("warning", "exchange failed"),
+        ("warning", "exchange failed"),
+    ]
+
+
 async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

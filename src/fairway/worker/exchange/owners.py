@@ -24,6 +24,7 @@ from fairway.wire import exchange as wire
 from fairway.worker.exchange.conversation import Conversation, OwnerPorts, Speaking
 from fairway.worker.exchange.lease_ledger import Part
 from fairway.worker.exchange.promises import Promises, go_round, review
+from fairway.worker.exchange.readiness import NOT_OWNER
 from fairway.worker.exchange.session import Session, SilentAddresses
 from fairway.worker.options import WorkerOptions
 
@@ -33,7 +34,6 @@ FALL_BACK_SECONDS = 5.0  # no owner answered: whoever is there knows who owns wh
 FALL_BACK_ALONE_SECONDS = 0.5  # with a single owner there is no other to say who came after it
 TURN_SECONDS = 0.25  # slots that are fewer than owners go to the next ones
 SHUT_OUT_SECONDS = 2.0  # before one that refused our key is asked again, while others take it
-NOT_OWNER = "NOT_OWNER"  # the code of: another server owns that now, or nobody yet
 ANY_LIST = 1  # told as what we know: every list is newer, also one that names a single owner
 NAMED_MAX = 16  # addresses of earlier owners that are tried when nobody else answers
 

@@ -20,6 +20,10 @@ log = logger("worker")
 
 GREET_AGAIN_SECONDS = 60.0
 SAY_AGAIN_SECONDS = 10.0
+NOT_OWNER = "NOT_OWNER"  # the code of: another server owns that now, or nobody yet
+#: For so long that is how owners change, as in a restart one by one, and no fault: whoever comes
+#: next waits for a term at most.
+CHANGE_SECONDS = 15.0
 
 
 class Readiness:
@@ -32,10 +36,12 @@ class Readiness:
         self._refused: set[str] = set()
         self._asking: asyncio.TimerHandle | None = None
         self._said, self._silent_until = ("", ""), 0.0
+        self._changes_since: float | None = None  # owners
         self.is_ready = False
 
     def greeted(self, reply: ExchangeReply, types: Sequence[str], limits: dict[str, str]) -> None:
         refused = set(reply.refused_types)
+        self._changes_since = None
         if not self.is_ready:
             run = [one for one in types if one not in refused]
             log.info("worker ready", name=self._name, types=run)
@@ -65,10 +71,20 @@ class Readiness:
             self._asking = loop.call_later(GREET_AGAIN_SECONDS, self._greet_again)
 
     def failed(self, error: FairwayError, seconds: float, server: str) -> None:
-        event = "exchange failed" if self.is_ready else "worker is not ready"
-        said, now = (event, error.message), time.monotonic()
+        now = time.monotonic()
+        tell, event = log.warning, "exchange failed" if self.is_ready else "worker is not ready"
+        if self.is_ready and self._is_change(error, now):
+            tell, event = log.info, "jobs go to another server, asking again"
+        said = event, error.message
         if said == self._said and now < self._silent_until:
             return
         self._said, self._silent_until = said, now + SAY_AGAIN_SECONDS
         pause_seconds = round(seconds, 2)
-        log.warning(event, error=error.message, server=server, retry_in_seconds=pause_seconds)
+        tell(event, error=error.message, server=server, retry_in_seconds=pause_seconds)
+
+    def _is_change(self, error: FairwayError, now: float) -> bool:
+        if error.code != NOT_OWNER:
+            return False
+        if self._changes_since is None:
+            self._changes_since = now
+        return now - self._changes_since < CHANGE_SECONDS
