@@ -14,6 +14,7 @@ from tests.postgres import open_room
 
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.initdb import ROLE
+from fairway.store.schema.migrate import migrate_at
 
 
 def test_an_empty_folder_is_in_order(tmp_path: Path) -> None:
@@ -35,6 +36,18 @@ def test_a_real_database_is_looked_at(tmp_path: Path, database_url: str) -> None
         asyncio.run(_alter(database_url, "RESET synchronous_commit"))
     assert ended.status == 1
     assert "synchronous_commit" in ended.out
+
+
+def test_an_empty_database_is_told_what_makes_it_one(
+    tmp_path: Path, empty_database_url: str
+) -> None:
+    """It said neither that all is well nor what is to come next."""
+    told = "There is no Fairway in this database yet.  `fairway init` makes its tables"
+    ended = fairway(tmp_path, "check", FAIRWAY_DATABASE_URL=empty_database_url)
+    assert ended.status == 0, "a server would make them, too"
+    assert f"warning  {told}" in ended.out
+    fairway(tmp_path, "init", FAIRWAY_DATABASE_URL=empty_database_url)
+    assert told not in fairway(tmp_path, "check", FAIRWAY_DATABASE_URL=empty_database_url).out
 
 
 def test_a_database_of_another_region_is_told(tmp_path: Path, database_url: str) -> None:
@@ -211,6 +224,7 @@ async def _checked_beside(tmp_path: Path, room: Path) -> list[str]:
     postgres = EmbeddedPostgres(room / "postgres")
     dsn = await postgres.start(print)
     try:
+        await migrate_at(dsn)
         ended = await asyncio.to_thread(fairway, tmp_path, "check", FAIRWAY_DATA_DIR=str(room))
         assert (ended.status, ended.err) == (0, ""), ended
         connection = await asyncpg.connect(dsn)

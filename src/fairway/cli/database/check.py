@@ -108,12 +108,13 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     from fairway.services.maintenance.cluster_check import inspect_cluster
     from fairway.services.maintenance.row_security_check import inspect_row_security
     from fairway.services.maintenance.shard_count_check import inspect_shard_count
-    from fairway.store.postgres.inspection import inspect_database, read_tie
+    from fairway.store.postgres.inspection import inspect_database, inspect_schema, read_tie
 
     owner_dsn = settings.owner_database_url or dsn
     found = await inspect_database(owner_dsn, processes_wanted(settings))
     if _is_unreachable(found):  # asked again, it would take as long not to answer
         return found + await _inspect_storage(None, settings)
+    found += await inspect_schema(owner_dsn)
     found += await inspect_row_security(dsn, settings)
     found += await inspect_cluster(owner_dsn, row_security=settings.row_security)
     found += await inspect_shard_count(owner_dsn, shards_asked_for(settings, os.environ))

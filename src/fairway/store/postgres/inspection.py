@@ -7,11 +7,16 @@ import time
 
 import asyncpg
 
-from fairway.store.connections.hosts import NO_CONNECTION, Hosts, no_connection
+from fairway.store.connections.hosts import NO_CONNECTION, Hosts, connect_for_once, no_connection
 from fairway.store.postgres.tuning import Finding, inspect
 
 CONNECT_SECONDS = 10.0
 CLOCK_SAMPLES = 3
+NO_SCHEMA = Finding(
+    level="warning",
+    what="There is no Fairway in this database yet.",
+    remedy="`fairway init` makes its tables and the first operator's key; `fairway up` does, too.",
+)
 
 _UNITS = {
     "B": 1,
@@ -44,6 +49,16 @@ async def inspect_database(dsn: str, processes: int = 1) -> list[Finding]:
     finally:
         await connection.close()
     return inspect(facts, int(facts["server_version_num"]), offset_seconds, processes)
+
+
+async def inspect_schema(dsn: str) -> list[Finding]:
+    """Whether this database has the tables of a Fairway."""
+    connection = await connect_for_once(dsn, "fairway-check")
+    try:
+        is_there = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
+    finally:
+        await connection.close()
+    return [] if is_there else [NO_SCHEMA]
 
 
 async def read_tie(dsn: str) -> tuple[str, str | None] | None:
