@@ -115,7 +115,7 @@ async def test_a_move_that_goes_back_says_who_cancelled_it_until_all_is_back(
         start = tenant_moves.IN_PARTS[table]
         assert await tenant_moves.move_some(owner, await look(), term, table, start, 5)
         (one,) = await tenant_moves.list_moves(owner, 9)
-        assert one.note == "Cancelled by ops: what was moved goes back."
+        assert one.note == "Cancelled with the key 'ops': what was moved goes back."
 
     assert await tenant_moves.begin(owner, await look(), term)
     held = await tenant_moves.hold_of_tenant(owner, "acme")

@@ -99,7 +99,7 @@ def add(name: str, *settings: str, options: Options = PLAIN) -> None:
 @app.command
 def show(name: str, *, options: Options = PLAIN) -> None:
     """A tenant with the values in force."""
-    options.record(options.operator().get(f"/v1/tenants/{name}"))
+    _show(options.operator().get(f"/v1/tenants/{name}"), options)
 
 
 @app.command(name="set")
@@ -113,9 +113,15 @@ def set_(name: str, *settings: str, options: Options = PLAIN) -> None:
     """
     if not settings:
         raise InvalidRequest("Say what to change, as in `fairway tenants set acme tier=pro`.")
-    options.record(
-        options.operator().call("PATCH", f"/v1/tenants/{name}", parsed(settings, FIELDS))
-    )
+    changed = options.operator().call("PATCH", f"/v1/tenants/{name}", parsed(settings, FIELDS))
+    _show(changed, options)
+
+
+def _show(tenant: dict[str, Any], options: Options) -> None:
+    """People would take one shard of a list of one for how many there are."""
+    alone = [f"only {shard}" for shard in tenant["shards"]] if len(tenant["shards"]) == 1 else None
+    for_people = tenant | {"shards": alone or tenant["shards"]}
+    options.record(tenant, lambda: "\n".join(fields_of(for_people)))
 
 
 @app.command

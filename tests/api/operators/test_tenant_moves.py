@@ -266,7 +266,7 @@ async def test_a_move_whose_jobs_run_on_is_cancelled_or_called_off(database_url:
             assert "cancel_move" in (await operator.get("/v1/audit")).text
             (off,) = (await operator.get("/v1/shards")).json()["moves"]
             assert off["state"] == "called_off"
-            assert off["note"].startswith("Cancelled by ")
+            assert off["note"].startswith("Cancelled with the key '")
             refused = await operator.post("/v1/shards/move/cancel", json=again)
             problem(refused, 409, "CONFLICT")
             await until_answered(tenant)

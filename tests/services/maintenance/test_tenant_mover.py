@@ -302,7 +302,7 @@ async def test_a_move_that_is_cancelled_half_way_brings_all_back_and_may_be_aske
         go_on.set()
         await until(lambda: not platform.tenant_shards.any_moving, seconds=30)
         (off,) = await tenant_moves.list_moves(platform.database)
-        assert (off.state, off.note[:17]) == ("called_off", "Cancelled by test")
+        assert (off.state, off.note[:29]) == ("called_off", "Cancelled with the key 'test'")
         assert await places(platform, tenant.id) == {home: JOBS}
         assert await platform.submissions.submit(tenant, [keyed]) == [
             Accepted(jobs[0], replayed=True)

@@ -60,12 +60,13 @@ class Column(NamedTuple):
     room: Room = "whole"
 
     def cell(self, record: Record) -> str:
-        found = record[self.value] if isinstance(self.value, str) else self.value(record)
-        return visible(shown(found))
+        if isinstance(self.value, str):
+            return visible(shown(record[self.value], self.value))
+        return visible(shown(self.value(record)))
 
 
-def shown(value: Any) -> str:
-    """A value as a person reads it."""
+def shown(value: Any, field: str = "") -> str:
+    """A value as a person reads it; of this field, if one knows."""
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):
@@ -73,8 +74,9 @@ def shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(shown, value)) or "–"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {shown(one)}" for key, one in value.items()) or "–"
-    if isinstance(value, int) and abs(value) >= GROUPED_MIN:
+        return ", ".join(f"{key} {shown(one, key)}" for key, one in value.items()) or "–"
+    is_number = field != "id" and not field.endswith("_id")  # an id is copied as it is
+    if isinstance(value, int) and is_number and abs(value) >= GROUPED_MIN:
         return f"{value:,}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -167,7 +169,7 @@ class Output:
 def fields_of(found: Record) -> list[str]:
     """`name  value`, a line for each."""
     wide = max(map(len, found), default=0)
-    return [f"{name:<{wide}}  {visible(shown(value))}" for name, value in found.items()]
+    return [f"{name:<{wide}}  {visible(shown(value, name))}" for name, value in found.items()]
 
 
 def show_table(columns: Sequence[Column], records: Iterable[Record]) -> None:

@@ -111,7 +111,7 @@ def next_act(look: MoveLook, running_here: int, parts_left: bool) -> MoveAct:
 def why_called_off(look: MoveLook, running_here: int) -> str:
     """A sentence for people: what it waited for, and what they can do."""
     if look.cancelled_by is not None:
-        return f"Cancelled by {look.cancelled_by}. All is as it was before."
+        return why_ended_at_once(look.cancelled_by)
     if look.tenants_there:
         return f"A tenant was made in shard {look.to_shard} meanwhile: it is not empty any more."
     if not look.unheard and (look.running or running_here):
@@ -123,9 +123,14 @@ def why_called_off(look: MoveLook, running_here: int) -> str:
     return look.waits_for or "It could not be begun in time."
 
 
+def why_ended_at_once(cancelled_by: str) -> str:
+    """A sentence for people, of a move that had not begun."""
+    return f"Cancelled with the key {cancelled_by!r}. All is as it was before."
+
+
 def why_it_returns(cancelled_by: str) -> str:
     """A sentence for people, until all is back."""
-    return f"Cancelled by {cancelled_by}: what was moved goes back."
+    return f"Cancelled with the key {cancelled_by!r}: what was moved goes back."
 
 
 def why_it_failed(error: Exception) -> str:

@@ -20,6 +20,7 @@ from fairway.core.ownership.tenant_move import (
     MoveLook,
     MoveSight,
     MoveState,
+    why_ended_at_once,
     why_it_returns,
 )
 from fairway.store.connections.database import (
@@ -123,8 +124,8 @@ async def hold_of_tenant(connection: Connection, name: str) -> HeldMove | None:
 async def cancel(connection: Connection, held: HeldMove, by: str) -> None:
     """At once while nothing has been moved; else its owner brings all back."""
     if held.state == "draining":
-        note = f"Cancelled by {by}. All is as it was before."
-        await _end(connection, held.id, Way(held.tenant, held.from_shard, held.to_shard), note)
+        way = Way(held.tenant, held.from_shard, held.to_shard)
+        await _end(connection, held.id, way, why_ended_at_once(by))
         return
     await execute(connection, _SQL["cancel"], move=held.id, by=by, note=why_it_returns(by))
 
