@@ -77,7 +77,7 @@ async def test_a_store_that_is_gone_is_one_line_of_all_loops_and_one_when_it_is_
             await until(lambda: sum(loop.failures_in_row > 2 for loop in loops) > 10)
             platform.loops["pruner"].wake()
             await until(lambda: platform.loops["pruner"].failures_in_row > 1)
-            assert platform.database.is_unreachable
+            assert platform.database.hosts.is_unreachable
             await gate.open()
             await until(lambda: not any(loop.failures_in_row for loop in loops))
         told = [line for line in lines if line["log_level"] != "debug"]

@@ -120,7 +120,7 @@ class Api:
             return
         except Exception as error:
             if may_pass(error):
-                tell = log.debug if self._platform.database.is_unreachable else log.warning
+                tell = log.debug if self._platform.database.hosts.is_unreachable else log.warning
                 tell("store away", path=scope["path"], error=repr(error))
                 refusal = told_where_known(Unavailable(), self._platform.database)
                 await send_problem(send, refusal)

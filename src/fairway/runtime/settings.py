@@ -41,7 +41,7 @@ FOREIGN = frozenset(
         "DIE_WITH_PARENT",
         "LISTEN_FD",
         "READY_FD",
-        "WAS_READY",
+        "READY_BEFORE",
         "PROCESS_GROUP",
         "CGROUP",
         "TEST_CITUS_URL",
@@ -334,17 +334,13 @@ class Settings:
             found.append(f"{PREFIX}SERVER_PROCESSES must be from 0 to {PROCESSES_MAX}.")
         if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
             found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
-        found += self.wrong_shard_count()
+        if not 1 <= self.shard_count <= 4096:
+            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096, not {self.shard_count}.")
         if self.otel_trace_ratio > 1:
             found.append(f"{PREFIX}OTEL_TRACE_RATIO is a part of all: from 0 to 1.")
         if self.term_seconds < 0.5:
             found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
         return found
-
-    def wrong_shard_count(self) -> list[str]:
-        if 1 <= self.shard_count <= 4096:
-            return []
-        return [f"{PREFIX}SHARD_COUNT must be from 1 to 4096, not {self.shard_count}."]
 
     def _wrong_networks(self) -> list[str]:
         try:
@@ -422,16 +418,12 @@ def _truth(text: str) -> bool:
     return WORDS_OF_TRUTH[text.lower()]
 
 
-def checked(settings: Settings) -> Settings:
-    """The same, if nothing in them contradicts anything else."""
-    refuse(settings.check())
-    return settings
-
-
-def refuse(problems: list[str]) -> None:
-    """If there are any: they are told in one sentence each."""
+def checked(settings: Settings, *only: str) -> Settings:
+    """The same, if nothing in them contradicts anything else; or nothing that begins with these."""
+    problems = [one for one in settings.check() if not only or one.startswith(only)]
     if problems:
         raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
+    return settings
 
 
 def replaced(settings: Settings, **changes: Any) -> Settings:

@@ -22,12 +22,12 @@ from fairway.runtime.telemetry import logger
 from fairway.store import shard_looks
 from fairway.store.connections.connection_cache import NoConnection, StoreAway
 from fairway.store.connections.database import (
-    CONNECTION_FAILED,
     DISCONNECTED,
     OWNER_SECONDS,
     Connection,
     Database,
 )
+from fairway.store.connections.error_classes import CONNECTION_FAILED
 from fairway.store.connections.slow_calls import now
 from fairway.store.shard_looks import AllLooks, Soon, Timed, Work
 

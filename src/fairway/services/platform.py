@@ -65,7 +65,7 @@ from fairway.services.schema import make_partitions, opened
 from fairway.services.server_parts import ServerParts
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
-from fairway.services.store_watch import StoreWatch
+from fairway.services.store_watch import WATCH, StoreWatch
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.flow_intake import FlowIntake
 from fairway.services.submit.follow_ups import FollowUpIntake
@@ -109,11 +109,7 @@ class Platform:
         self.wakeups = Wakeups({"slow statements": database.slow_calls.news})
         self.slow_statements = SlowStatements(database, self.metrics)
         self.stalls = StallWatch(self.metrics)
-        self.store_watch = StoreWatch(
-            database,
-            on_back=self.wakeups.wake_all,
-            look_now=self.wakeups.of("store watch"),
-        )
+        self.store_watch = StoreWatch(database, self.wakeups.wake_all, self.wakeups.of(WATCH))
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self._parts = ServerParts(
@@ -489,7 +485,7 @@ class Platform:
             self.suspensions,
         )
         return {
-            "store watch": self.store_watch.run_once,
+            WATCH: self.store_watch.run_once,
             "disk reserve": self.admission.disk_reserve.run_once,
             "ownership": self.ownership.run_once,
             **self.directory.steps(),

@@ -22,17 +22,13 @@ from collections.abc import Callable
 from fairway.core.backoff import Outage, ToldElsewhere, backoff_seconds
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.connection_cache import Deadline
-from fairway.store.connections.database import (
-    CONNECT_SECONDS,
-    CONNECTION_FAILED,
-    DISCONNECTED,
-    Connection,
-    Database,
-)
+from fairway.store.connections.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
+from fairway.store.connections.error_classes import CONNECTION_FAILED
 from fairway.store.connections.hosts import host_of
 
 log = logger("store")
 
+WATCH = "store watch"  # the loop's name
 REST_SECONDS = 0.4
 REST_AWAY_SECONDS = 0.2
 ANSWER_SECONDS = 0.9
@@ -41,7 +37,7 @@ MISSES_MAX = 2  # one may be our own: a process that was stopped for a while fin
 
 class StoreWatch:
     def __init__(
-        self, database: Database, *, on_back: Callable[[], None], look_now: Callable[[], None]
+        self, database: Database, on_back: Callable[[], None], look_now: Callable[[], None]
     ) -> None:
         self._database = database
         self._on_back = on_back
@@ -71,7 +67,7 @@ class StoreWatch:
         """Whether a loop failed because the store is not to be reached, which is told here."""
         if not isinstance(error, CONNECTION_FAILED):
             return ToldElsewhere.NO
-        if self._database.is_unreachable:
+        if self._database.hosts.is_unreachable:
             return ToldElsewhere.YES
         if isinstance(error, TimeoutError):
             return ToldElsewhere.NO  # slow, as far as anybody knows
@@ -80,7 +76,7 @@ class StoreWatch:
 
     def _answered(self, now_us: int) -> None:
         self._misses = 0
-        self._database.is_unreachable = False
+        self._database.hosts.seen(is_unreachable=False)
         if (over := self._outage.worked(now_us)) is not None:
             log.info("the store answers again", seconds=round(over.seconds, 1))
             if self._database.is_away:
@@ -91,7 +87,7 @@ class StoreWatch:
         self._misses = 0
         if self._database.is_away:  # not silent any more: each hears for itself
             self._database.back()
-        self._database.is_unreachable = True
+        self._database.hosts.seen(is_unreachable=True)
         self._tell(error, now_us)
         return REST_SECONDS
 
@@ -120,6 +116,7 @@ class StoreWatch:
     async def _missed(self, silence: TimeoutError, now_us: int) -> float:
         self._misses += 1
         if self._misses >= MISSES_MAX:
+            self._database.hosts.seen(is_unreachable=True)
             self._tell(silence, now_us)
             if not self._database.is_away:
                 await self._database.away()

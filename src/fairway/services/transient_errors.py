@@ -48,7 +48,7 @@ def told_where_known(error: FairwayError, database: Database) -> FairwayError:
     """The same; that something cannot be done now, with why, where the watch of the store knows."""
     bare = Unavailable()
     is_bare = (error.code, error.message) == (bare.code, bare.message)
-    return Unavailable(NO_DATABASE) if is_bare and database.is_unreachable else error
+    return Unavailable(NO_DATABASE) if is_bare and database.hosts.is_unreachable else error
 
 
 def may_pass(error: Exception) -> bool:

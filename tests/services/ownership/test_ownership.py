@@ -33,7 +33,7 @@ from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.jobs.far_runs import no_peers
-from fairway.services.ownership.ownership import LET_GO, LOST
+from fairway.services.ownership.lost_shards import LET_GO, LOST
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
 from fairway.store.connections.database import Connection

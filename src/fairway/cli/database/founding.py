@@ -17,7 +17,7 @@ from fairway.cli.processes.shards_asked_for import shards_asked_for
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.core.ownership.shard_count_wish import unheeded
-from fairway.runtime.settings import Settings, load, refuse
+from fairway.runtime.settings import PREFIX, Settings, checked, load
 
 if TYPE_CHECKING:
     from fairway.store.registry.tenants import Cluster
@@ -68,7 +68,7 @@ def init(
         raise InvalidRequest("--parts is a number from 1 on, and needs --distributed.")
     if distributed and settings.row_security:
         raise InvalidRequest(WITHOUT_ROLES)  # a server would not start on it
-    refuse(settings.wrong_shard_count())  # not of all: what only servers heed is theirs to judge
+    checked(settings, f"{PREFIX}SHARD_COUNT")  # what only servers heed is theirs to judge
     wanted = shards_asked_for(settings, os.environ)
     spread = Spread(parts, settings.shard_count) if distributed else None
     key = asyncio.run(

@@ -25,7 +25,7 @@ from fairway.runtime.service_manager import READY_FD
 from fairway.runtime.settings import Settings
 
 CLOSE_INTAKE = signal.SIGUSR1  # what `up_server` takes it for
-WAS_READY = "FAIRWAY_WAS_READY"  # in the environment of all lives after the first that was
+READY_BEFORE = "FAIRWAY_READY_BEFORE"  # in the environment of all lives after the first that was
 PIPE_BYTES = 4096
 RENEWAL_SECONDS_MAX = 300.0  # a new version may have to migrate first
 _READY = re.compile(rb"^READY=1$.*?^MAINPID=(\d+)$", re.MULTILINE | re.DOTALL)
@@ -133,7 +133,7 @@ def _program(
 
 def _once_more(program: Program) -> Program:
     """Of a server that was ready before: it need not say again where everything is."""
-    return replace(program, environment={**program.environment, WAS_READY: "1"})
+    return replace(program, environment={**program.environment, READY_BEFORE: "1"})
 
 
 def _as_member(alone: Program, settings: Settings, group: ProcessGroup) -> Program:

@@ -23,7 +23,7 @@ from fairway.cli.processes.listening import listeners_of
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.processes.process_part import of_one_process
 from fairway.cli.processes.serve import serve
-from fairway.cli.processes.server_process import CLOSE_INTAKE, WAS_READY
+from fairway.cli.processes.server_process import CLOSE_INTAKE, READY_BEFORE
 from fairway.cli.processes.signals import quit_now, stop_on_signals
 from fairway.cli.processes.supervisor import CANNOT_START
 from fairway.core.errors import Unavailable
@@ -99,7 +99,7 @@ class UpServer:
             await self._begin(platform)
         asyncio.get_running_loop().add_signal_handler(CLOSE_INTAKE, _close_intake, platform)
         self.was_ready = True
-        if WAS_READY in os.environ:
+        if READY_BEFORE in os.environ:
             log.info("server ready", url=self._settings.url)
         self._manager.ready(f"at {self._settings.url}")
 
@@ -108,7 +108,7 @@ class UpServer:
         keys, are_new = await first_keys(platform, self._settings)
         if self._scales:
             await platform.insight.autoscaling.begin(os.cpu_count() or 1)
-        if WAS_READY in os.environ and not are_new:
+        if READY_BEFORE in os.environ and not are_new:
             return  # it was said, with a sign-in that need not be made again
         _announce(
             self._settings,

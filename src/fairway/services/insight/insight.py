@@ -57,7 +57,7 @@ class Insight:
         return self._tenant_shards.count
 
     def health(self, seen: ServerSight) -> Health:
-        is_away = self._database.is_unreachable
+        is_away = self._database.hosts.is_unreachable
         return health_of(seen, self._tenant_shards.to_be_owned, is_store_away=is_away)
 
     @property

@@ -27,7 +27,8 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import bulk_actions as actions
 from fairway.store import flows, leadership, schedules, submissions, unique_jobs
 from fairway.store.billing import usage
-from fairway.store.connections.database import CONNECTION_FAILED, Connection, Database
+from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.error_classes import CONNECTION_FAILED
 from fairway.store.insight import alarm_history, marks, minutes, sights
 from fairway.store.registry import audit
 from fairway.store.schema import log_partitions, partition_retirement, partitions
@@ -131,7 +132,7 @@ class Pruner:
         """Of a distributed one a node may be: what is on others is tidied all the same."""
         if not isinstance(error, CONNECTION_FAILED):
             return False
-        return self._database.placement is None or self._database.is_unreachable
+        return self._database.placement is None or self._database.hosts.is_unreachable
 
     @property
     def _keep_since(self) -> datetime:

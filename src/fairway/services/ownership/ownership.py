@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from fairway.core.ids import ShardId, Term
+from fairway.core.ids import ShardId
 from fairway.core.ownership.shard_sight import told
 from fairway.core.server_processes import ServerIdentity
 from fairway.runtime.clock import Clock
@@ -36,6 +36,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.ownership.lost_shards import tell_lost
 from fairway.services.ownership.move_times import CLAIMED, SUSPENDED, MoveTimes
 from fairway.services.ownership.owner_connection import PATIENCE_SECONDS, OwnerConnection
 from fairway.services.ownership.process_siblings import ProcessSiblings
@@ -62,8 +63,6 @@ ROUNDS_PER_TERM = 5
 LATE_ROUNDS = 2.5  # a heartbeat that is older is late
 SETTLED_TERMS = 0.5  # a server that has been there for so long may be handed shards
 LOCKED_SECONDS = 0.1  # until a free shard whose row somebody held is tried again
-LOST, BACK = "shards lost to another owner", "an owner is back, degraded mode is over"
-LET_GO = "shards let go of, a tenant is moved to them"
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 HAND_OVER_SECONDS_MAX = 1.0  # to have all of a shard on disk; else it stays
 WHOLE_LOOK_SECONDS = 0.01
@@ -279,18 +278,9 @@ class Ownership:
         renewed = await store.renew_shards(connection, held, term_seconds, opened) if held else {}
         if lost := held.keys() - renewed.keys():
             self._dispatcher.close_shard(*lost)
-            await self._tell_lost(connection, {one: held[one] for one in lost})
+            rows = (await self._shards.read(connection)).rows
+            tell_lost(rows, {one: held[one] for one in lost}, self._settings.owns_shards)
         self._trust([shard for shard, is_renewed in renewed.items() if is_renewed], asked_us)
-
-    async def _tell_lost(self, connection: Connection, lost: dict[ShardId, Term]) -> None:
-        """To another owner; or to nobody, as it is with a shard that a tenant is to be moved to."""
-        rows = (await self._shards.read(connection)).rows
-        free = {row.shard for row in rows if row.shard in lost and not row.owner}
-        if free:
-            log.info(LET_GO, **told(free))
-        if taken := lost.keys() - free:
-            event = LOST if self._settings.owns_shards else BACK
-            log.warning(event, **told(taken), newest_term=max(lost[one] for one in taken))
 
     def _trust(self, shards: Collection[ShardId], asked_us: int) -> None:
         if not self.is_resigned:

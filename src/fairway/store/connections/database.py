@@ -121,7 +121,6 @@ class Database:
         self.has_roles = has_roles
         self.fence = fence  # against those who have missed the move of a tenant
         self.is_away = False  # silent: nothing is asked of it
-        self.is_unreachable = False  # silent, or it takes no connections
 
     @classmethod
     async def open(
@@ -266,12 +265,12 @@ class Database:
 
     async def away(self) -> None:
         """The store does not answer: whoever waits for it hears so now, and others at once."""
-        self.is_away = self.is_unreachable = True
+        self.is_away = True
         for pool in self._pools:
             await pool.away()
 
     def back(self) -> None:
-        self.is_away = self.is_unreachable = False
+        self.is_away = False
         for pool in self._pools:
             pool.back()
 
@@ -410,18 +409,6 @@ DISCONNECTED = (
     StoreAway,
     CancelledInDoubt,
     OSError,  # cut off, refused, too slow (`TimeoutError`), no such socket, a broken TLS
-)
-
-#: The connection failed, whatever was asked over it.
-CONNECTION_FAILED = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    StoreAway,
-    OSError,
 )
 
 #: A row with this key is there already; nothing of the statement was kept.

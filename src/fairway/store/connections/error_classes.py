@@ -10,9 +10,22 @@ from __future__ import annotations
 
 import asyncpg
 
+from fairway.store.connections.connection_cache import StoreAway
 from fairway.store.connections.database import DISCONNECTED
 
 REASON_CHARACTERS_MAX = 300
+
+#: The connection failed, whatever was asked over it.
+CONNECTION_FAILED = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    StoreAway,
+    OSError,
+)
 
 #: Classes of SQLSTATE that speak of the values or of the row they meet.
 _ABOUT_ROWS = frozenset(

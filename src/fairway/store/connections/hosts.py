@@ -58,6 +58,7 @@ class Hosts:
         self.count = count_of(dsn)
         is_open = self.count > 1 and "target_session_attrs=" not in dsn
         self.options = {"target_session_attrs": "read-write"} if is_open else {}
+        self.is_unreachable = False  # silent, or no connections: as the watch of the store saw it
         self.timeline = 0  # the newest that was met; 0 of a single host: nobody asked
 
     async def connect(self, **options: Any) -> Any:
@@ -74,6 +75,10 @@ class Hosts:
             if self.dsn == dsn:  # of many that wait for the same host, the first to fail decides
                 self.dsn = turned(dsn)
             raise
+
+    def seen(self, *, is_unreachable: bool) -> None:
+        """By the watch of the store."""
+        self.is_unreachable = is_unreachable
 
     async def look_at_all(self) -> None:
         """Learn the newest history of the hosts that answer: for a server that has just started."""
