@@ -21,6 +21,7 @@ from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.client import blocking
 from fairway.sdk.client.blocking import Driver
 from fairway.sdk.client.job_calls import JSON, Asked
+from fairway.sdk.client.received import decode_view
 from fairway.sdk.http.addresses import Addresses
 from fairway.sdk.http.backoff import pause_seconds
 from fairway.sdk.http.transport import NotNow, Question
@@ -198,7 +199,7 @@ class WaitLine:
         else:
             if reply is not None:
                 self._tries, self._last_error = 0, None
-                self._told(reply)
+                await self._told(reply)
         await self._end_patience()
 
     async def _ask_until_news(self, wanted: WaitForJobs) -> JobsEnded | None:
@@ -221,13 +222,14 @@ class WaitLine:
             call.cancel()
 
     async def _ask(self, wanted: WaitForJobs) -> JobsEnded:
+        seconds = wanted.wait_seconds
+        question = Question("POST", "/v1/jobs/wait", encode(wanted), JSON, wait_seconds=seconds)
+        return self._decode(await self._ask_for(question, seconds))
+
+    async def _ask_for(self, question: Question, wait_seconds: float) -> bytes:
         if self._asked is None:
             self._asked = self._open_asked()
-        question = Question(
-            "POST", "/v1/jobs/wait", encode(wanted), JSON, wait_seconds=wanted.wait_seconds
-        )
-        left_seconds = wanted.wait_seconds + REPLY_SECONDS
-        return self._decode(await self._asked.attempt(question, left_seconds))
+        return await self._asked.attempt(question, wait_seconds + REPLY_SECONDS)
 
     async def _rest(self, not_now: NotNow) -> None:
         """A server that was not asked yet is asked at once; nobody's end is slept through."""
@@ -240,12 +242,23 @@ class WaitLine:
 
     # -- telling -----------------------------------------------------------------------------
 
-    def _told(self, reply: JobsEnded) -> None:
+    async def _told(self, reply: JobsEnded) -> None:
         for view in reply.jobs:
             if BY_LABEL[view.state].is_final:
                 self._tell(view.id, view)
         for job in reply.missing:
-            self._tell(job, None)
+            self._tell(job, await self._by_itself(job))
+
+    async def _by_itself(self, job: str) -> Answer:
+        """A missing job may have become another, or been refused late: asked for alone it says so.
+        None: it goes on, or nobody can tell now."""
+        try:
+            view = decode_view(await self._ask_for(Question("GET", f"/v1/jobs/{job}"), 0))
+        except NotNow:
+            return None
+        except FairwayError as error:
+            return error
+        return view if BY_LABEL[view.state].is_final else None
 
     async def _end_patience(self) -> None:
         """Those whose time is over hear how their jobs stand, in one question for all."""
