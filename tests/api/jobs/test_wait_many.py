@@ -16,8 +16,10 @@ from tests.services.platform_room import HANG_SECONDS, until
 
 from fairway import App, Handle, JobEnded, NotFound, StillRunning
 from fairway.api.jobs.wait_many import TOLD_MAX
+from fairway.core.errors import Unavailable
 from fairway.core.ids import make_job_id, shard_of, unix_ms_of
 from fairway.sdk.client import shared_waits
+from fairway.sdk.http.transport import NotNow, Question
 
 WAIT = "/v1/jobs/wait"
 
@@ -175,6 +177,33 @@ async def test_hundreds_of_results_share_two_connections(
         ends = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(end).__name__ for end in ends} == {"JobCancelled", "CancelledError"}
     assert connections_to(house) - before <= 2
+    await app.aclose()
+
+
+async def test_missing_jobs_are_not_asked_for_one_by_one_while_nobody_answers(
+    tenant: httpx2.AsyncClient, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would take as long as the first, and all who share the line wait behind them."""
+    key = tenant.headers["authorization"].removeprefix("Bearer ")
+    (known,) = await new_jobs(tenant, 1)
+    unknown = [make_job_id(shard_of(known), unix_ms_of(known), 1, n) for n in (5, 7, 9)]
+    asked, ask_for = list[str](), shared_waits.WaitLine._ask_for
+
+    async def once_silent(line: shared_waits.WaitLine, question: Question, seconds: float) -> bytes:
+        asked.append(question.method)
+        if question.method == "GET" and asked.count("GET") == 1:
+            raise NotNow(Unavailable())
+        return await ask_for(line, question, seconds)
+
+    monkeypatch.setattr(shared_waits.WaitLine, "_ask_for", once_silent)
+    app = App("many", url=house.url, api_key=key)
+    waits = [asyncio.create_task(Handle.from_id(app, one).aresult()) for one in (known, *unknown)]
+    async with asyncio.timeout(HANG_SECONDS):
+        ends = await asyncio.gather(*waits[1:], return_exceptions=True)
+    assert {type(end) for end in ends} == {NotFound}
+    first = asked.index("GET")
+    assert asked[first : first + 2] == ["GET", "POST"]
+    waits[0].cancel()
     await app.aclose()
 
 

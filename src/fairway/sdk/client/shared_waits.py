@@ -191,15 +191,14 @@ class WaitLine:
         wanted = WaitForJobs(ids=ids, wait_seconds=hold_seconds, caller=self._caller)
         try:
             reply = await self._ask_until_news(wanted)
+            if reply is not None:
+                await self._told(reply)
+                self._tries, self._last_error = 0, None
         except NotNow as not_now:
             self._tries, self._last_error = self._tries + 1, not_now.error
             await self._rest(not_now)
         except FairwayError as error:
             self._tell_all(None if error.code in UNKNOWN else error)
-        else:
-            if reply is not None:
-                self._tries, self._last_error = 0, None
-                await self._told(reply)
         await self._end_patience()
 
     async def _ask_until_news(self, wanted: WaitForJobs) -> JobsEnded | None:
@@ -251,11 +250,9 @@ class WaitLine:
 
     async def _by_itself(self, job: str) -> Answer:
         """A missing job may have become another, or been refused late: asked for alone it says so.
-        None: it goes on, or nobody can tell now."""
+        None: it goes on. NotNow is for all who wait: with hundreds each would take as long."""
         try:
             view = decode_view(await self._ask_for(Question("GET", f"/v1/jobs/{job}"), 0))
-        except NotNow:
-            return None
         except FairwayError as error:
             return error
         return view if BY_LABEL[view.state].is_final else None
