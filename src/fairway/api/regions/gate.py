@@ -2,9 +2,9 @@
 
 Keys are known in every region, so the home looks at the key itself. What a tenant asks goes to its
 home; what operators change of tenants, tiers, keys and homes goes to the directory. Reads of one
-job go where it may be, the likeliest region first, and waits for many (`api/regions/waits.py`) to
-all. Submissions are not here: they can be held
-(`api/region_lines.py`). What streams or is very large is refused, with the address to go to.
+job go where it may be, the likeliest region first, and waits for many to all
+(`api/regions/waits.py`). Submissions are not here: they can be held (`api/region_lines.py`). What
+streams or is very large is refused, with the address to go to.
 """
 
 from __future__ import annotations
@@ -320,7 +320,10 @@ class RegionGate:
         """Whether the job is held here for its home, which does not know of it yet."""
         tenant: Tenant = scope[CALLER].tenant
         job = parse_job_id(scope["path"].split("/")[-2])
-        held = None if job is None else await self._regions.held.find(tenant.id, job)
+        try:
+            held = None if job is None else await self._regions.held.find(tenant.id, job)
+        except Unavailable:  # our own store: the home may know
+            return False
         if held is None or held.became is not None:
             return False
         (view,) = held_views(held, self._platform.directory)
