@@ -39,7 +39,6 @@ async def measure(tenants: int, seconds: float, jobs: int) -> dict[str, float]:
 
 async def _rate(platform: BenchPlatform, seconds: float, backlog_max: int) -> float:
     requests = engine.batch_requests(platform)
-    rate, _ = await engine.lifecycle(
-        platform, requests, seconds, connections=16, backlog_max=backlog_max, settle=False
-    )
+    pressure = engine.Pressure(16, backlog_max, settle=False)
+    rate, _ = await engine.lifecycle(platform, requests, seconds, pressure)
     return rate

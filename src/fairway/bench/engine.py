@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,9 +26,11 @@ from fairway.bench.pickup import offer, pickup_seconds, timed
 from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.rig.load import Tally, closed_loop
 from fairway.rig.load_client import post
+from fairway.rig.program import Program
 from fairway.rig.quantile import quantile
 
 Requests = Iterator[tuple[bytes, int]]  # each with its number of jobs
+Note = Callable[[float], None]  # told at both ends of what is timed: how many jobs are done
 
 BATCH = 100
 SLOTS = 2000
@@ -42,6 +44,12 @@ class EngineOptions(NamedTuple):
     seconds: float  # of each timed part
     burn_jobs: int
     shards: int | None  # None: as the settings say
+
+
+class Pressure(NamedTuple):
+    connections: int
+    backlog_max: int = BACKLOG_MAX
+    settle: bool = True  # wait until all that was accepted is done
 
 
 def run(options: EngineOptions, *, json_output: bool) -> int:
@@ -106,22 +114,30 @@ def single_requests(platform: BenchPlatform) -> Requests:
 # -- parts -------------------------------------------------------------------------------------
 
 
-async def batches(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
-    return await lifecycle(platform, batch_requests(platform), seconds, connections=24)
+def ignore(done: float) -> None:
+    """Nobody wants to know."""
 
 
-async def singles(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
-    return await lifecycle(platform, single_requests(platform), seconds, connections=32)
+async def batches(
+    platform: BenchPlatform, seconds: float, note: Note = ignore
+) -> tuple[float, Tally]:
+    requests = batch_requests(platform)
+    return await lifecycle(platform, requests, seconds, Pressure(24), note)
+
+
+async def singles(
+    platform: BenchPlatform, seconds: float, note: Note = ignore
+) -> tuple[float, Tally]:
+    requests = single_requests(platform)
+    return await lifecycle(platform, requests, seconds, Pressure(32), note)
 
 
 async def lifecycle(
     platform: BenchPlatform,
     requests: Requests,
     seconds: float,
-    *,
-    connections: int,
-    backlog_max: int = BACKLOG_MAX,
-    settle: bool = True,
+    pressure: Pressure,
+    note: Note = ignore,
 ) -> tuple[float, Tally]:
     """Jobs recorded a second while the load keeps a bounded backlog going."""
     watch = Watch(platform)
@@ -133,8 +149,8 @@ async def lifecycle(
         closed_loop(
             platform.client(),
             requests,
-            connections=connections,
-            may_go=lambda tally: tally.jobs - (watch.done - start) < backlog_max,
+            connections=pressure.connections,
+            may_go=lambda tally: tally.jobs - (watch.done - start) < pressure.backlog_max,
             is_over=lambda tally: time.perf_counter() > end,
         )
     )
@@ -142,13 +158,15 @@ async def lifecycle(
         await asyncio.sleep(WARM_SECONDS)
         await watch.look()
         began, before = time.perf_counter(), watch.done
+        note(before)
         tally = await load
         await watch.look()
         rate = (watch.done - before) / (time.perf_counter() - began)
+        note(watch.done)
     finally:
         load.cancel()
         following.cancel()
-    if settle:
+    if pressure.settle:
         await watch.settle(start + tally.jobs)
     return rate, tally
 
@@ -202,18 +220,24 @@ async def burn(platform: BenchPlatform, jobs: int) -> float:
     return await drain(platform, jobs)
 
 
-async def drain(platform: BenchPlatform, jobs: int) -> float:
-    """Jobs a second while one worker drains what was queued before it came."""
+async def drain(
+    platform: BenchPlatform, jobs: int, noting: Callable[[Program], Note] = lambda worker: ignore
+) -> float:
+    """Jobs a second while one worker drains what was queued before it came; `noting` is asked with
+    that worker for whom to tell."""
     watch = Watch(platform)
     await watch.look()
     before = watch.done
     worker = await platform.start_worker(SLOTS)
+    note = noting(worker)
     while watch.done == before:
         await watch.look()
         await asyncio.sleep(0.005)
     began, first = time.perf_counter(), watch.done
+    note(first)
     await watch.settle(before + jobs)
     rate = (watch.done - first) / (time.perf_counter() - began)
+    note(watch.done)
     await worker.stop()
     return rate
 

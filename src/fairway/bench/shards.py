@@ -2,14 +2,18 @@
 
     batch, single, burn   as in `bench engine`, of a platform with many shards and of one with one
 
-Both are there during the whole run and take turns, so that they meet the same moments of the
-machine: two runs of one tree may differ by a fifth on a machine with other work. Each turn changes
-who goes first; a ratio is the median of the turns'.
+Both are there during the whole run and take turns. A virtual machine may be half as fast a few
+seconds later, and that is not what is asked: so each rate is set against a *yardstick*, the
+processor time a job of worker and load in the same seconds. They do the same whatever the number of
+shards, so if a job costs them a fifth more, the machine was a fifth slower. `ratio` is of rates at
+the same speed of the machine, `rate_ratio` of the rates as they were; each is the median of the
+turns', and `spread` is the range of the middle half of them. Each turn changes who goes first.
 """
 
 from __future__ import annotations
 
 import statistics
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import nan
@@ -19,15 +23,26 @@ from fairway.bench import engine, output
 from fairway.bench.output import Aim, part
 from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.rig.load import Tally
+from fairway.rig.program import Program
+from fairway.rig.usage import run_seconds
 
 MANY, ONE = "many", "one"
 PARTS = ("batch", "single", "burn")
 RATIO_MIN = 0.97
 AIMS = {f"{name}_ratio": Aim(f"≥ {RATIO_MIN}", lambda value: value >= RATIO_MIN) for name in PARTS}
 
+
+class Pace(NamedTuple):
+    """Jobs a second, and the processor time a job of what does the same for all."""
+
+    per_second: float
+    yardstick_us: float
+
+
 Platforms = Mapping[str, BenchPlatform]
-Rates = dict[tuple[str, str], list[float]]  # of a part and a platform, turn by turn
-Work = Callable[[BenchPlatform], Awaitable[float]]
+Paces = dict[tuple[str, str], list[Pace]]  # of a part and a platform, turn by turn
+Work = Callable[[BenchPlatform], Awaitable[Pace]]
+Timed = Callable[[BenchPlatform, float, engine.Note], Awaitable[tuple[float, Tally]]]
 
 
 class ShardOptions(NamedTuple):
@@ -38,6 +53,21 @@ class ShardOptions(NamedTuple):
     shards: int
 
 
+class Yardstick:
+    """What a worker and the load, which is this process, use a job; looked at twice."""
+
+    def __init__(self, worker: Program) -> None:
+        self._worker = worker
+        self._looks: list[tuple[float, float]] = []  # processor seconds, jobs
+
+    def note(self, done: float) -> None:
+        self._looks.append((run_seconds(self._worker.pid) + time.process_time(), done))
+
+    def us_a_job(self) -> float:
+        (began, before), (ended, done) = self._looks
+        return (ended - began) * 1e6 / (done - before) if done > before else nan
+
+
 def run(options: ShardOptions, *, json_output: bool) -> int:
     figures = output.measured(measure(options))
     title = f"{options.shards} shards against one, in turns: jobs a second"
@@ -45,53 +75,81 @@ def run(options: ShardOptions, *, json_output: bool) -> int:
 
 
 async def measure(options: ShardOptions) -> dict[str, float]:
-    rates: Rates = defaultdict(list)
+    paces: Paces = defaultdict(list)
     tenants = options.tenants
     async with bench_platform(tenants, options.shards) as many, bench_platform(tenants, 1) as one:
         both = {MANY: many, ONE: one}
         for platform in both.values():
             await platform.start_server()
         for turn in range(options.turns):
-            await _turn(rates, both, turn, options)
-    return figures_of(rates)
+            await _turn(paces, both, turn, options)
+    return figures_of(paces)
 
 
-async def _turn(rates: Rates, both: Platforms, turn: int, options: ShardOptions) -> None:
-    async def batches(platform: BenchPlatform) -> float:
-        return await _with_worker(platform, engine.batches(platform, options.seconds))
-
-    async def singles(platform: BenchPlatform) -> float:
-        return await _with_worker(platform, engine.singles(platform, options.seconds))
+async def _turn(paces: Paces, both: Platforms, turn: int, options: ShardOptions) -> None:
+    def loaded(load: Timed) -> Work:
+        return lambda platform: _with_worker(platform, load, options.seconds)
 
     with part(f"batches of 100, turn {turn + 1}"):
-        await take(rates, both, turn, "batch", batches)
+        await take(paces, both, turn, "batch", loaded(engine.batches))
     with part(f"one job a request, turn {turn + 1}"):
-        await take(rates, both, turn, "single", singles)
+        await take(paces, both, turn, "single", loaded(engine.singles))
     with part(f"draining {options.burn_jobs} jobs, turn {turn + 1}"):
-        await take(rates, both, turn, "burn", lambda it: engine.burn(it, options.burn_jobs))
+        await take(paces, both, turn, "burn", lambda it: _burn(it, options.burn_jobs))
 
 
-async def _with_worker(platform: BenchPlatform, load: Awaitable[tuple[float, Tally]]) -> float:
+async def _with_worker(platform: BenchPlatform, load: Timed, seconds: float) -> Pace:
     """It is there only while its platform is measured: an idle one costs a little, too."""
     worker = await platform.start_worker(engine.SLOTS)
-    rate, _ = await load
+    yardstick = Yardstick(worker)
+    rate, _ = await load(platform, seconds, yardstick.note)
     await worker.stop()
-    return rate
+    return Pace(rate, yardstick.us_a_job())
 
 
-async def take(rates: Rates, both: Platforms, turn: int, name: str, work: Work) -> None:
+async def _burn(platform: BenchPlatform, jobs: int) -> Pace:
+    yardsticks: list[Yardstick] = []
+
+    def noting(worker: Program) -> engine.Note:
+        yardsticks.append(Yardstick(worker))
+        return yardsticks[0].note
+
+    await engine.fill(platform, jobs)
+    rate = await engine.drain(platform, jobs, noting)
+    return Pace(rate, yardsticks[0].us_a_job())
+
+
+async def take(paces: Paces, both: Platforms, turn: int, name: str, work: Work) -> None:
     """One after the other; who was first the last time is second now."""
     order = [MANY, ONE] if turn % 2 else [ONE, MANY]
     for which in order:
-        rates[name, which].append(await work(both[which]))
+        paces[name, which].append(await work(both[which]))
 
 
-def figures_of(rates: Mapping[tuple[str, str], Sequence[float]]) -> dict[str, float]:
+def figures_of(paces: Mapping[tuple[str, str], Sequence[Pace]]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for name in PARTS:
-        many, one = rates[name, MANY], rates[name, ONE]
-        figures[f"{name}_many_per_s"] = round(statistics.median(many))
-        figures[f"{name}_one_per_s"] = round(statistics.median(one))
-        ratios = [this / that if that else nan for this, that in zip(many, one, strict=True)]
+        many, one = paces[name, MANY], paces[name, ONE]
+        figures[f"{name}_many_per_s"] = round(statistics.median(pace.per_second for pace in many))
+        figures[f"{name}_one_per_s"] = round(statistics.median(pace.per_second for pace in one))
+        turns = list(zip(many, one, strict=True))
+        rates = [_ratio(this.per_second, that.per_second) for this, that in turns]
+        ratios = [
+            rate * _ratio(this.yardstick_us, that.yardstick_us)
+            for rate, (this, that) in zip(rates, turns, strict=True)
+        ]
+        figures[f"{name}_rate_ratio"] = round(statistics.median(rates), 3)
         figures[f"{name}_ratio"] = round(statistics.median(ratios), 3)
+        figures[f"{name}_spread"] = round(_middle_half(ratios), 3)
     return figures
+
+
+def _ratio(this: float, that: float) -> float:
+    return this / that if that else nan
+
+
+def _middle_half(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return nan
+    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return upper - lower

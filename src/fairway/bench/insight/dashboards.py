@@ -182,9 +182,7 @@ async def _turn(
             platform,
             engine.batch_requests(platform),
             options.seconds,
-            connections=16,
-            backlog_max=BACKLOG_MAX,
-            settle=False,
+            engine.Pressure(16, BACKLOG_MAX, settle=False),
         ),
     )
     met = None if looking is None else await looking
