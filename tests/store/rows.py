@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, make_job_id
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, make_job_id, shard_of
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.runtime.clock import SystemClock
@@ -75,7 +75,8 @@ async def start(connection: Connection, job: QueuedJob, term: int) -> LeaseRow:
 
 def lease_for(job: QueuedJob, term: int) -> LeaseRow:
     epoch = next_epoch(job.epoch, Term(term))
-    return LeaseRow(job.tenant, job.id, epoch, session_key(), lease_tokens().make(job.id, epoch))
+    token = lease_tokens().make(job.id, epoch)
+    return LeaseRow(shard_of(job.id), job.tenant, job.id, epoch, session_key(), token)
 
 
 async def schedule(connection: Connection, job: QueuedJob, *, due_in_seconds: float) -> None:

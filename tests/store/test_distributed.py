@@ -206,7 +206,7 @@ async def test_the_way_of_a_job_is_a_matter_of_one_node(cluster: Database) -> No
         await submissions.insert_jobs(connection, shard, jobs)
         done = [
             outcomes.Success(
-                job.tenant, JobId(job.id), next_epoch(Epoch(0), rows[shard].term), 5, b"1"
+                shard, job.tenant, JobId(job.id), next_epoch(Epoch(0), rows[shard].term), 5, b"1"
             )
             for job in jobs
         ]

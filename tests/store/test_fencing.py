@@ -81,20 +81,20 @@ class Scene(NamedTuple):
 
 async def succeed(connection: Connection, term: Term, scene: Scene) -> Any:
     done = [
-        Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1"),
-        Success(TenantId(1), scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
+        Success(SHARD, TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1"),
+        Success(SHARD, TenantId(1), scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
     ]
     return len(done) - len(await outcomes.record_successes(connection, {SHARD: term}, done))
 
 
 async def succeed_in_place(connection: Connection, term: Term, scene: Scene) -> Any:
     epoch = lease_for(scene.queued, term).epoch
-    done = [Success(TenantId(1), scene.queued.id, epoch, 1, b"1", scene.place)]
+    done = [Success(SHARD, TenantId(1), scene.queued.id, epoch, 1, b"1", scene.place)]
     return not await outcomes.record_successes(connection, {SHARD: term}, done)
 
 
 async def start_others(connection: Connection, term: Term, scene: Scene) -> Any:
-    success = Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1")
+    success = Success(SHARD, TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1")
     at_ms = unix_ms_of(scene.running.id)
     parent = outcomes.Parent(success, Children(at_ms, [new_job()]))
     return 1 - len(await outcomes.record_parents(connection, {SHARD: term}, [parent]))
@@ -102,12 +102,14 @@ async def start_others(connection: Connection, term: Term, scene: Scene) -> Any:
 
 async def settle(connection: Connection, term: Term, scene: Scene) -> Any:
     job = scene.running
-    end = Settlement(TenantId(1), job.id, Epoch(scene.epoch), State.DEAD, 1, 1, None, 1, None)
+    end = Settlement(
+        SHARD, TenantId(1), job.id, Epoch(scene.epoch), State.DEAD, 1, 1, None, 1, None
+    )
     return 1 - len(await outcomes.settle(connection, {SHARD: term}, [end]))
 
 
 async def end_refused(connection: Connection, term: Term, scene: Scene) -> Any:
-    end = outcomes.RefusedEnd(TenantId(1), scene.running.id, Epoch(scene.epoch), b"{}", 7)
+    end = outcomes.RefusedEnd(SHARD, TenantId(1), scene.running.id, Epoch(scene.epoch), b"{}", 7)
     return 1 - len(await outcomes.end_refused(connection, {SHARD: term}, [end]))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.store.rows import lease_for, new_job
 
-from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term, shard_of
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.store import leadership, leases, outcomes, shard_looks, submissions
@@ -47,16 +47,18 @@ async def states(connection: Connection) -> dict[str, tuple[int, int]]:
 
 
 def success(job: QueuedJob, term: Term, place: str | None = None) -> Success:
-    return Success(job.tenant, job.id, lease_for(job, term).epoch, 7, b"null", place)
+    epoch = lease_for(job, term).epoch
+    return Success(shard_of(job.id), job.tenant, job.id, epoch, 7, b"null", place)
 
 
 def settlement(job: QueuedJob, term: Term) -> Settlement:
     epoch = lease_for(job, term).epoch
-    return Settlement(job.tenant, job.id, epoch, State.DEAD, 1, 1, None, 7, b"{}")
+    return Settlement(shard_of(job.id), job.tenant, job.id, epoch, State.DEAD, 1, 1, None, 7, b"{}")
 
 
 def refused(job: QueuedJob, term: Term) -> RefusedEnd:
-    return RefusedEnd(job.tenant, job.id, Epoch(lease_for(job, term).epoch), b"{}", 7)
+    epoch = Epoch(lease_for(job, term).epoch)
+    return RefusedEnd(shard_of(job.id), job.tenant, job.id, epoch, b"{}", 7)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,42 @@ async def test_rows_of_a_lost_shard_are_left_alone_and_the_others_are_written(
     kept = {shard: term for shard, term in terms.items() if shard != LOST}
     ours = [one for one in done if one.job not in lost]
     assert await statement(connection, kept, ours) == set(), "sent again, they count as written"
+
+
+@pytest.mark.parametrize(
+    ("statement", "row", "state"),
+    [
+        (outcomes.record_successes, success, State.SUCCEEDED),
+        (outcomes.settle, settlement, State.DEAD),
+        (outcomes.end_refused, refused, State.DEAD),
+    ],
+)
+async def test_rows_of_moved_tenants_are_found_where_their_shard_is_said(
+    connection: Connection,
+    terms: dict[ShardId, Term],
+    jobs: list[QueuedJob],
+    statement: Any,
+    row: Any,
+    state: State,
+) -> None:
+    """Not where their ids say, and in one statement with those that are."""
+    moved, home = jobs[1], ShardId(3)
+    await connection.execute("UPDATE jobs SET shard = $1 WHERE id = $2", home, moved.id)
+    ends = [row(job, terms[SHARDS[0]]) for job in jobs]
+    assert await statement(connection, terms, ends) == {moved.id}
+    ends[1] = ends[1]._replace(shard=home)
+    assert await statement(connection, terms, ends) == set(), "sent again, they count as written"
+    assert {now for _, now in (await states(connection)).values()} == {state.value}
+
+
+async def test_a_lease_of_a_moved_tenant_is_written_where_its_shard_is_said(
+    connection: Connection, terms: dict[ShardId, Term], jobs: list[QueuedJob]
+) -> None:
+    moved, home = jobs[1], ShardId(3)
+    await connection.execute("UPDATE jobs SET shard = $1 WHERE id = $2", home, moved.id)
+    rows = [lease_for(job, terms[SHARDS[0]]) for job in jobs]
+    rows[1] = rows[1]._replace(shard=home)
+    assert await leases.write_leases(connection, terms, rows) == {job.id for job in jobs}
 
 
 async def test_rows_whose_place_is_known_are_guarded_by_their_own_shards_term(

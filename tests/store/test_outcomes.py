@@ -40,12 +40,14 @@ SOON = datetime(2040, 1, 1, tzinfo=UTC)
 
 
 def success(job: QueuedJob, epoch: int, result: bytes = b"1") -> Success:
-    return Success(job.tenant, job.id, Epoch(epoch), 1234, result)
+    return Success(SHARD, job.tenant, job.id, Epoch(epoch), 1234, result)
 
 
 def end(job: QueuedJob, epoch: int, state: State, **changes: Any) -> Settlement:
     due = SOON if state is State.SCHEDULED else None
-    plain = Settlement(job.tenant, job.id, Epoch(epoch), state, 1, 1, due, 99, b'{"message":"no"}')
+    plain = Settlement(
+        SHARD, job.tenant, job.id, Epoch(epoch), state, 1, 1, due, 99, b'{"message":"no"}'
+    )
     return plain._replace(**changes)
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, finish, lease_for, look, new_job, own, start
 
-from fairway.core.ids import Epoch, TenantId, Term
+from fairway.core.ids import Epoch, TenantId, Term, shard_of
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.run.follow_up_ids import follow_up_ids
@@ -27,7 +27,8 @@ def parent_of(job: QueuedJob, epoch: int, count: int = 2, **changes: Any) -> Par
     jobs = [
         replace(new_job(tenant=job.tenant, payload=b'{"n":1}', **changes), id=id_) for id_ in ids
     ]
-    return Parent(Success(job.tenant, job.id, Epoch(epoch), 99, b"7"), Children(NOW_MS, jobs))
+    success = Success(shard_of(job.id), job.tenant, job.id, Epoch(epoch), 99, b"7")
+    return Parent(success, Children(NOW_MS, jobs))
 
 
 async def children(connection: Connection, parent: Parent) -> list[Any]:
@@ -75,8 +76,8 @@ async def test_of_many_each_starts_its_own(connection: Connection) -> None:
     assert await record_parents(connection, {SHARD: Term(term)}, parents) == set()
     for n, parent in enumerate(parents, 1):
         rows = await children(connection, parent)
-        _, (tenant, job) = parent.children, parent.success[:2]
-        assert [(row["parent"], row["tenant"]) for row in rows] == [(job, tenant)] * n
+        said = (parent.success.job, parent.success.tenant)
+        assert [(row["parent"], row["tenant"]) for row in rows] == [said] * n
 
 
 async def test_one_for_later_waits_for_its_time(connection: Connection) -> None:

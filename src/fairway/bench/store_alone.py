@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from fairway.bench.platform import BenchPlatform
-from fairway.core.ids import FIRST_SHARD, NO_EPOCH, TenantId, TypeId
+from fairway.core.ids import FIRST_SHARD, NO_EPOCH, Epoch, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.pools import SHORT
 from fairway.core.run.lease import next_epoch
@@ -59,7 +59,7 @@ async def measure(platform: BenchPlatform, seconds: float) -> float:
         done, epoch = 0, next_epoch(NO_EPOCH, terms[FIRST_SHARD])
         async with database.hot() as connection:
             while (jobs := await queue.get()) is not None:
-                rows = [Success(job.tenant, job.id, epoch, 10, b"null") for job in jobs]
+                rows = [_success(job, epoch) for job in jobs]
                 await outcomes.record_successes(connection, {FIRST_SHARD: terms[FIRST_SHARD]}, rows)
                 done += len(jobs)
         return done
@@ -72,3 +72,7 @@ async def measure(platform: BenchPlatform, seconds: float) -> float:
         await connection.execute("TRUNCATE jobs")
     await database.close()
     return rate
+
+
+def _success(job: QueuedJob, epoch: Epoch) -> Success:
+    return Success(FIRST_SHARD, job.tenant, job.id, epoch, 10, b"null")

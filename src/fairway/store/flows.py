@@ -32,7 +32,7 @@ from fairway.core.flows import (
     step_of,
     with_argument,
 )
-from fairway.core.ids import JobId, ShardId, TenantId, shards_named
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.job import NO_MARKS, JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
@@ -121,29 +121,28 @@ async def counting(
     done with it. Refuses with `FlowsBusy` when there is no waiting, or only a short one."""
     effects = FlowEffects()
     async with locked(connection, shard, keys[0][0], wait):
-        before = await _members(connection, sorted(keys), shard)
+        before = await _members(connection, sorted(keys), [shard] * len(keys))
         yield effects
         if not before:
             return
-        after = await _members(connection, [(one.tenant, job) for job, one in before], shard)
+        there = [(one.tenant, job) for job, one in before]
+        after = await _members(connection, there, [shard] * len(there))
         states = {job: one.state for job, one in after}
         changes = changes_of((job, one, states[job]) for job, one in before if job in states)
         await apply_changes(connection, shard, changes, effects)
 
 
 async def in_flows(
-    connection: Connection, keys: Sequence[Key], shard: ShardId | None = None
+    connection: Connection, keys: Sequence[Key], shards: Sequence[ShardId]
 ) -> set[str]:
-    """Which of these jobs are in a flow. `shard` is that of all; None: the one in each id."""
-    return {job for job, _ in await _members(connection, keys, shard)}
+    """Which of these jobs are in a flow; the shard of each stands beside it."""
+    return {job for job, _ in await _members(connection, keys, shards)}
 
 
 async def _members(
-    connection: Connection, keys: Sequence[Key], shard: ShardId | None
+    connection: Connection, keys: Sequence[Key], shards: Sequence[ShardId]
 ) -> list[tuple[JobId, MemberSeen]]:
     asked = arrays.columns(keys, "tenants", "ids")
-    ids = asked["ids"]
-    shards = shards_named(ids) if shard is None else [shard] * len(ids)
     rows = await fetch(connection, _SQL["read_members"], shards=shards, **asked)
     return [
         (JobId(row["id"]), MemberSeen(row["tenant"], State(row["state"]), tuple(row["flows"])))

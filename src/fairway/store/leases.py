@@ -21,13 +21,14 @@ from fairway.store.connections.database import (
     fetch_value,
     fetch_values,
 )
-from fairway.store.connections.shard_terms import guard, shards_of
+from fairway.store.connections.shard_terms import guard
 from fairway.store.sql import load
 
 _SQL = load("leases.sql")
 
 
 class LeaseRow(NamedTuple):
+    shard: ShardId
     tenant: TenantId
     job: JobId
     epoch: Epoch
@@ -86,8 +87,8 @@ async def write_leases(
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
     # Rows are locked in one order by all: batches must not deadlock.
-    rows = columns(sorted(leases), "tenants", "ids", "epochs", "sessions", "tokens", "started_ats")
-    rows["shards"] = shards_of(rows["ids"], terms)
+    names = ("shards", "tenants", "ids", "epochs", "sessions", "tokens", "started_ats")
+    rows = columns(sorted(leases), *names)
     return set(await fetch_values(connection, _SQL["write_leases"], **guard(terms), **rows))
 
 

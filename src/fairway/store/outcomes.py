@@ -24,13 +24,14 @@ from fairway.store.connections.database import (
     fetch_value,
     is_found,
 )
-from fairway.store.connections.shard_terms import guard, shards_of
+from fairway.store.connections.shard_terms import guard
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")
 
 
 class Success(NamedTuple):
+    shard: ShardId
     tenant: TenantId
     job: JobId
     epoch: Epoch
@@ -40,11 +41,11 @@ class Success(NamedTuple):
 
 
 # A Success, or as plain as one.
-SuccessRow: TypeAlias = tuple[TenantId, JobId, Epoch, int, bytes | None, str | None]
+SuccessRow: TypeAlias = tuple[ShardId, TenantId, JobId, Epoch, int, bytes | None, str | None]
 
 
-# By job: whose it is, and how its row stands once its end is recorded.
-_Expected: TypeAlias = dict[str, tuple[TenantId, State, Epoch]]
+# By job: where it is, whose, and how its row stands once its end is recorded.
+_Expected: TypeAlias = dict[str, tuple[ShardId, TenantId, State, Epoch]]
 
 
 class Parent(NamedTuple):
@@ -55,6 +56,7 @@ class Parent(NamedTuple):
 
 
 class Settlement(NamedTuple):
+    shard: ShardId
     tenant: TenantId
     job: JobId
     epoch: Epoch
@@ -75,6 +77,7 @@ class Settlement(NamedTuple):
 class RefusedEnd(NamedTuple):
     """The end of a job whose run could not be recorded: a death, and why."""
 
+    shard: ShardId
     tenant: TenantId
     job: JobId
     epoch: Epoch
@@ -94,8 +97,7 @@ async def record_successes(
     Here and below, those that are in a flow are among them, unless their ends are counted now.
     """
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
-    tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
-    shards = shards_of(ids, terms)
+    shards, tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
     values = {
         **guard(terms),
         "in_flow": in_flow,
@@ -118,8 +120,10 @@ async def record_successes(
         touched += await fetch_value(connection, by_key, **values)
     if touched == len(done):
         return set()
-    expected: _Expected = {job: (tenant, State.SUCCEEDED, epoch) for tenant, job, epoch, *_ in done}
-    return await _not_recorded(connection, terms, expected)
+    expected: _Expected = {
+        job: (shard, tenant, State.SUCCEEDED, epoch) for shard, tenant, job, epoch, *_ in done
+    }
+    return await _not_recorded(connection, expected)
 
 
 def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
@@ -136,17 +140,12 @@ async def record_parents(
     in_flow: bool = False,
 ) -> set[str]:
     """As `record_successes`; what each of them starts is there from then on, or it is not."""
-    done = sorted(done, key=lambda item: item.success[:2])
+    done = sorted(done, key=lambda item: item.success[:3])
     ends = [item.success for item in done]
-    values = arrays.columns(ends, "tenants", "ids", "epochs", "rans_us", "results")
+    values = arrays.columns(ends, "shards", "tenants", "ids", "epochs", "rans_us", "results")
     values["children"] = [len(item.children.jobs) for item in done]
     values["children_ms"] = [item.children.at_ms for item in done]
-    values["shards"] = shards_of(values["ids"], terms)
-    rows = [
-        _child(shard, item, job)
-        for shard, item in zip(values["shards"], done, strict=True)
-        for job in item.children.jobs
-    ]
+    rows = [_child(item, job) for item in done for job in item.children.jobs]
     values |= arrays.columns(rows, *_OF_CHILD)
     given, statement = {**guard(terms), "in_flow": in_flow}, _SQL["record_parents"]
     if is_in_steps(connection):
@@ -155,8 +154,8 @@ async def record_parents(
         ended = await fetch(connection, statement, **given, **values)
     if len(ended) == len(done):
         return set()
-    expected = {str(one.job): (one.tenant, State.SUCCEEDED, one.epoch) for one in ends}
-    return await _not_recorded(connection, terms, expected)
+    expected = {str(one.job): (one.shard, one.tenant, State.SUCCEEDED, one.epoch) for one in ends}
+    return await _not_recorded(connection, expected)
 
 
 _OF_CHILD = (
@@ -166,12 +165,13 @@ _OF_CHILD = (
 )  # fmt: skip
 
 
-def _child(shard: ShardId, parent: Parent, job: QueuedJob) -> tuple[object, ...]:
+def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
+    success = parent.success
     state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
     due_ms, last_ms, on_late = job.timing or (None, None, None)
     tags, metadata, events = (parent.children.marks or {}).get(job.id, NO_MARKS)
     return (
-        shard, job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority,
+        success.shard, job.tenant, success.job, job.id, job.type, job.pool, job.priority,
         job.lane, state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms),
         on_late, job.limits, None if tags is None else arrays.texts(tags), metadata, events,
         job.trace,
@@ -191,13 +191,12 @@ async def settle(
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
-    tenants, ids = [item.tenant for item in done], [item.job for item in done]
     values = {
         **guard(terms),
         "in_flow": in_flow,
-        "shards": shards_of(ids, terms),
-        "tenants": tenants,
-        "ids": ids,
+        "shards": [item.shard for item in done],
+        "tenants": [item.tenant for item in done],
+        "ids": [item.job for item in done],
         "epochs": [item.epoch for item in done],
         "states": [item.state.value for item in done],
         "attempts": [item.attempts for item in done],
@@ -219,8 +218,8 @@ async def settle(
         touched = await fetch_value(connection, statement, **values)
     if touched == len(done):
         return set()
-    expected = {str(item.job): (item.tenant, item.state, item.epoch) for item in done}
-    return await _not_recorded(connection, terms, expected)
+    expected = {str(one.job): (one.shard, one.tenant, one.state, one.epoch) for one in done}
+    return await _not_recorded(connection, expected)
 
 
 async def end_refused(
@@ -232,14 +231,13 @@ async def end_refused(
 ) -> set[str]:
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
-    values = arrays.columns(done, "tenants", "ids", "epochs", "errors", "fingerprints")
-    values["shards"] = shards_of(values["ids"], terms)
+    values = arrays.columns(done, "shards", "tenants", "ids", "epochs", "errors", "fingerprints")
     given = {**guard(terms), "in_flow": in_flow}
     touched = await execute(connection, _SQL["end_refused"], **given, **values)
     if touched == len(done):
         return set()
-    expected = {str(item.job): (item.tenant, State.DEAD, item.epoch) for item in done}
-    return await _not_recorded(connection, terms, expected)
+    expected = {str(one.job): (one.shard, one.tenant, State.DEAD, one.epoch) for one in done}
+    return await _not_recorded(connection, expected)
 
 
 def _array(counts: Sequence[int] | None) -> str | None:
@@ -247,17 +245,13 @@ def _array(counts: Sequence[int] | None) -> str | None:
     return None if counts is None else "{" + ",".join(map(str, counts)) + "}"
 
 
-async def _not_recorded(
-    connection: Connection, terms: Mapping[ShardId, Term], expected: _Expected
-) -> set[str]:
+async def _not_recorded(connection: Connection, expected: _Expected) -> set[str]:
     """An end may stand in a batch twice: said again to an owner that lost its shard and got it
     back, while the first still waited."""
-    ids = list(expected)
-    tenants = [tenant for tenant, *_ in expected.values()]
-    asked = {"shards": shards_of(ids, terms), "tenants": tenants, "ids": ids}
+    asked = arrays.columns([*expected.values()], "shards", "tenants") | {"ids": [*expected]}
     rows = await fetch(connection, _SQL["read_ends"], **asked)
     recorded = {
-        row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]][1:]
+        row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]][2:]
     }
     return set(expected) - recorded
 

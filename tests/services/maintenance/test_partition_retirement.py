@@ -187,7 +187,7 @@ async def test_an_end_that_meets_the_detach_is_recorded_behind_it(
     job = new_job(at=OLD)
     await add_jobs(connection, job)
     lease = await start(connection, job, term)
-    success = outcomes.Success(TenantId(1), job.id, lease.epoch, 1, b"1")
+    success = outcomes.Success(SHARD, TenantId(1), job.id, lease.epoch, 1, b"1")
     async with other_connection.transaction():
         assert await retirement.detach(other_connection, TABLE, []) == 1
         end = asyncio.create_task(

@@ -252,25 +252,6 @@ async def test_held_rows_are_left_under_their_term_and_not_when_it_is_over(
     assert [part async for part in later] == []
 
 
-async def test_rows_that_are_not_where_their_ids_say_go_by_shard(database: Database) -> None:
-    """Those of tenants that were moved; all others go together, as ever."""
-    shards, asked = [ShardId(n % 4) for n in range(12)], list[tuple[set[ShardId], list[int]]]()
-
-    async def insert(
-        connection: Connection, held: Mapping[ShardId, Term], rows: Sequence[int]
-    ) -> set[str]:
-        asked.append((set(held), list(rows)))
-        return {str(row) for row in rows}
-
-    writer = RowWriter(database, {ShardId(shard): Term(7) for shard in range(4)})
-    written = writer.write(insert, shards, list(range(12)), apart=[3, 5, 7])
-    places = [
-        place async for part in written if isinstance(part, RowsWritten) for place in part.places
-    ]
-    assert asked == [({0, 1, 2, 3}, [0, 1, 2, 4, 6, 8, 9, 10, 11]), ({3}, [3, 7]), ({1}, [5])]
-    assert sorted(places) == list(range(12))
-
-
 async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part[set[str]]]:
     shards = [SHARD] * len(rows)
     return [part async for part in writer.write(table.insert, shards, rows)]

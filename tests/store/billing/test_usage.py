@@ -53,14 +53,14 @@ async def open_books(connection: Connection) -> int:
 
 
 def success(job: QueuedJob, term: int, ran_us: int) -> Success:
-    return Success(job.tenant, job.id, lease_for(job, term).epoch, ran_us, None)
+    return Success(SHARD, job.tenant, job.id, lease_for(job, term).epoch, ran_us, None)
 
 
 def failure(
     job: QueuedJob, epoch: int, ran_us: int, *, billed: bool = True, **more: Any
 ) -> Settlement:
     plain = Settlement(
-        job.tenant, job.id, Epoch(epoch), State.QUEUED, 1, 1, None, ran_us, None,
+        SHARD, job.tenant, job.id, Epoch(epoch), State.QUEUED, 1, 1, None, ran_us, None,
         billed_us=ran_us if billed else 0, is_attempt=billed,
     )  # fmt: skip
     return plain._replace(**more)
@@ -93,7 +93,7 @@ async def test_a_refused_end_is_not_billed(connection: Connection) -> None:
     term = await open_books(connection)
     job = await add_job(connection)
     lease = await start(connection, job, term)
-    late = Success(job.tenant, job.id, Epoch(lease.epoch - 1), 99, None)
+    late = Success(SHARD, job.tenant, job.id, Epoch(lease.epoch - 1), 99, None)
     assert await record_successes(connection, {SHARD: Term(term)}, [late]) == {job.id}
     right = late._replace(epoch=lease.epoch)
     assert await record_successes(connection, {SHARD: Term(term - 1)}, [right]) == {job.id}
@@ -258,7 +258,7 @@ async def test_the_runs_of_a_job_are_found_in_its_row(connection: Connection) ->
         await settle(connection, {SHARD: Term(term)}, [failure(job, epoch, 3, entry=b"{}")])
         == set()
     )
-    last = Success(job.tenant, job.id, Epoch(epoch + 1), 4, None)
+    last = Success(SHARD, job.tenant, job.id, Epoch(epoch + 1), 4, None)
     assert await record_successes(connection, {SHARD: Term(term)}, [last]) == set()
     ids = history.IdRange(LOWEST_JOB_ID, "ffffffff-ffff-ffff-ffff-ffffffffffff")
     (found,) = await usage.jobs_of_attempts(connection, SHARD, TENANT, ids, 10)

@@ -49,7 +49,7 @@ async def taken(connection: Connection) -> list[str]:
 
 def end(job: QueuedJob, epoch: int, state: State, **changes: object) -> Settlement:
     due = datetime.now(UTC) - timedelta(seconds=1) if state is State.SCHEDULED else None
-    plain = Settlement(TENANT, job.id, Epoch(epoch), state, 1, 1, due, 5, None)
+    plain = Settlement(SHARD, TENANT, job.id, Epoch(epoch), state, 1, 1, due, 5, None)
     return plain._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ async def test_a_life_with_a_retry(connection: Connection) -> None:
     await outcomes.settle(connection, {SHARD: term}, [end(job, lease.epoch, State.SCHEDULED)])
     assert [one.id for one in await promote_all(connection, term)] == [job.id]
     again = await start(connection, replace(job, epoch=lease.epoch), term)
-    success = Success(TENANT, job.id, again.epoch, 42_500, b"1")
+    success = Success(SHARD, TENANT, job.id, again.epoch, 42_500, b"1")
     for _ in range(2):  # an answer that was lost is asked for again
         await outcomes.record_successes(connection, {SHARD: term}, [success])
     rows = await connection.fetch("SELECT * FROM event_inbox ORDER BY id")
@@ -110,7 +110,7 @@ async def test_follow_ups_are_accepted_with_their_parents_end(connection: Connec
     lease = await start(connection, job, term)
     await taken(connection)
     born = Children(1, [child, plain], marks={child.id: with_events(None)})
-    parent = outcomes.Parent(Success(TENANT, job.id, lease.epoch, 1, b"1"), born)
+    parent = outcomes.Parent(Success(SHARD, TENANT, job.id, lease.epoch, 1, b"1"), born)
     for _ in range(2):
         await outcomes.record_parents(connection, {SHARD: term}, [parent])
     assert sorted(await taken(connection)) == ["job.accepted", "job.succeeded"]
@@ -125,7 +125,7 @@ async def test_an_event_is_the_same_whoever_writes_it(connection: Connection) ->
     place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", in_place.id)
     epoch = lease_for(plain, term).epoch
     for job, where in ((plain, None), (in_place, place), (tagged, None)):
-        success = Success(TENANT, job.id, epoch, 1500, b"1", where)
+        success = Success(SHARD, TENANT, job.id, epoch, 1500, b"1", where)
         assert await outcomes.record_successes(connection, {SHARD: term}, [success]) == set()
     await connection.execute(  # as a server of the version before does it
         "UPDATE jobs SET state = 3, attempts = 1, epoch = $2, finished_at = now(), ran_us = 1500"

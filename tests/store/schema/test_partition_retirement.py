@@ -108,7 +108,7 @@ async def test_a_retired_partition_takes_only_what_is_done_and_old(
         assert await home_of(connection, jobs[name]) == "jobs_carried"
     heads = await StreamWalk(SHARD, 10).next_page(connection)
     assert list(heads.values()) == [jobs["queued"].id]
-    success = outcomes.Success(TenantId(1), jobs["running"].id, lease.epoch, 1, b"1")
+    success = outcomes.Success(SHARD, TenantId(1), jobs["running"].id, lease.epoch, 1, b"1")
     assert await outcomes.record_successes(connection, {SHARD: Term(term)}, [success]) == set()
 
 
@@ -121,7 +121,7 @@ async def test_a_job_for_next_year_runs_in_its_time(connection: Connection) -> N
     await schedule(connection, job, due_in_seconds=-1)  # a year goes by
     assert [found.id for found in await promote_all(connection, term)] == [job.id]
     lease = lease_for(job, term)
-    success = outcomes.Success(TenantId(1), job.id, lease.epoch, 1, b"1")
+    success = outcomes.Success(SHARD, TenantId(1), job.id, lease.epoch, 1, b"1")
     assert await outcomes.record_successes(connection, {SHARD: Term(term)}, [success]) == set()
     assert await sweep_carried(connection, KEEP_SINCE, 10) == 0
     assert (await look(connection, job)).state == State.SUCCEEDED

@@ -172,6 +172,7 @@ class Pulls:
 
     def _row(self, lease: Lease) -> lease_store.LeaseRow:
         return lease_store.LeaseRow(
+            lease.shard,
             lease.job.tenant,
             lease.job.id,
             lease.epoch,

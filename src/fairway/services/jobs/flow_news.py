@@ -40,7 +40,8 @@ class FlowNews:
         """What is in no flow at once; then what was left out, of one tenant, counted."""
         done = await act([job for _, job in keys], in_flow=False)
         left = [key for key in keys if key[1] not in done]
-        members = await flows.in_flows(connection, left, shard) if left else set()
+        shards = [shard] * len(left)
+        members = await flows.in_flows(connection, left, shards) if left else set()
         if members:
             left = [key for key in left if key[1] in members]
             async with self.counting(connection, shard, left, wait):

@@ -13,11 +13,9 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from fairway.core.ids import Term
-from fairway.core.ownership.tenant_shards import TenantShards
 from fairway.runtime.telemetry import logger
 from fairway.services.recording.flow_ends import EndRow, EndStatement, FlowEnds, LeftOut
 from fairway.services.recording.locked_rows import LockedRows
-from fairway.services.recording.outcome_rows import shards_of
 from fairway.services.recording.refused_outcomes import RefusedEnds
 from fairway.services.recording.row_writer import (
     OnLock,
@@ -36,9 +34,8 @@ Answer = TypeVar("Answer")
 
 
 class EndPorts(NamedTuple):
-    """Where tenants are, and who hears what became of ends."""
+    """Who hears what became of ends."""
 
-    homes: TenantShards
     on_written: Callable[[Sequence[End], Sequence[Any], LeftOut], None]
     on_dropped: Callable[[Sequence[End]], None]
 
@@ -75,8 +72,8 @@ class EndWriter:
             self._ports.on_written(part.of(ends), part.of(rows), part.answer)
 
         write = self._flow_ends.uncounted(statement)
-        shards, apart = shards_of(ends, self._ports.homes)
-        parts = self._locked_writer.write_beside(write, shards, rows, OnLock.HALVE, apart, term)
+        shards = [ends[0].lease.shard] * len(rows)
+        parts = self._locked_writer.write_beside(write, shards, rows, OnLock.HALVE, term)
         await self.follow(parts, ends, finish)
 
     async def follow(

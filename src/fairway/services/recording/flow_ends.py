@@ -66,9 +66,9 @@ class FlowEnds:
                 return LeftOut(missing, set())
             if lost := await shard_terms.lost_of(connection, terms):
                 raise ShardsLost(lost)
-            keys = [key for key in map(_key, done) if key[1] in missing]
-            shard = next(iter(terms)) if len(terms) == 1 else None
-            in_flow = await flows.in_flows(connection, keys, shard)
+            left = [row for row in done if _key(row)[1] in missing]
+            shards = [*map(_shard, left)]
+            in_flow = await flows.in_flows(connection, [*map(_key, left)], shards)
             return LeftOut(missing - in_flow, in_flow)
 
         return write
@@ -126,6 +126,10 @@ class FlowEnds:
         return write
 
 
+def _shard(row: EndRow) -> ShardId:
+    return (row.success if isinstance(row, outcomes.Parent) else row)[0]
+
+
 def _key(row: EndRow) -> Key:
-    tenant, job = (row.success if isinstance(row, outcomes.Parent) else row)[:2]
+    _, tenant, job = (row.success if isinstance(row, outcomes.Parent) else row)[:3]
     return tenant, job

@@ -191,9 +191,9 @@ class LeaseWriter:
 
         One that the store refuses for ever is not among them: its job is dead from now on.
         """
-        shards, rows = [*map(_shard_of, leases)], [*map(self._row, leases)]
-        apart = [place for place, lease in enumerate(leases) if lease.home is not None]
-        parts = writer.write_beside(self._write_rows, shards, rows, on_lock, apart, term)
+        rows = [*map(self._row, leases)]
+        shards = [row.shard for row in rows]
+        parts = writer.write_beside(self._write_rows, shards, rows, on_lock, term)
         decided, locked = set[int](), list[RowsLocked]()
         async for part in parts:
             if isinstance(part, RowRefused):
@@ -223,6 +223,7 @@ class LeaseWriter:
 
     def _row(self, lease: Lease) -> store.LeaseRow:
         return store.LeaseRow(
+            lease.shard,
             lease.job.tenant,
             lease.job.id,
             lease.epoch,

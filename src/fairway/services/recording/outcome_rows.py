@@ -14,7 +14,7 @@ from fairway.core.run.run_note import RunNote, note_text
 from fairway.core.scheduling.timing import Timing, lateness_ms
 from fairway.core.unix_time import to_unix_ms
 from fairway.services.recording.flow_ends import EndStatement
-from fairway.services.recording.parent_ends import row_of
+from fairway.services.recording.parent_ends import row_of, success_of
 from fairway.services.sessions.sessions import End, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -40,12 +40,11 @@ def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
     return numbers
 
 
-def shards_of(ends: Sequence[End], homes: TenantShards) -> tuple[list[ShardId], list[int]]:
-    """Of each; and the places of those that are not where their ids say."""
+def shards_of(ends: Sequence[End], homes: TenantShards) -> list[ShardId]:
+    """The shard of each."""
     if not homes.any_moved:
-        return shards_named([end.lease.job.id for end in ends]), []
-    apart = [place for place, end in enumerate(ends) if end.lease.home is not None]
-    return [end.lease.shard for end in ends], apart
+        return shards_named([end.lease.job.id for end in ends])
+    return [end.lease.shard for end in ends]
 
 
 def statement_for(end: End) -> EndStatement[Any]:
@@ -61,10 +60,7 @@ def row_for(
     """For `statement_for`, when it is not known where the job's row lies."""
     if end.decision is not None:
         return settlement_of(end, store_clock)
-    if end.children is not None:
-        return row_of(end)
-    job = end.lease.job
-    return outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
+    return success_of(end) if end.children is None else row_of(end)
 
 
 def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
@@ -80,10 +76,10 @@ def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
         billable,
     )  # fmt: skip
     return outcomes.Settlement(
-        job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
-        due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
-        end.fingerprint, note_text(note), end.ran_us if billable else 0,
-        is_attempt(end.outcome_label, end.failure, end.ran_us), now,
+        end.lease.shard, job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts,
+        tally.deliveries, due, end.ran_us, end.error,
+        tally.failures if any(tally.failures) else None, end.fingerprint, note_text(note),
+        end.ran_us if billable else 0, is_attempt(end.outcome_label, end.failure, end.ran_us), now,
     )  # fmt: skip
 
 

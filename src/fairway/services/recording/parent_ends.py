@@ -75,6 +75,9 @@ class ParentEnds:
 
 
 def row_of(end: End) -> outcomes.Parent:
-    job = end.lease.job
-    success = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
-    return outcomes.Parent(success, end.children or NOTHING)
+    return outcomes.Parent(success_of(end), end.children or NOTHING)
+
+
+def success_of(end: End) -> outcomes.Success:
+    lease, job = end.lease, end.lease.job
+    return outcomes.Success(lease.shard, job.tenant, job.id, lease.epoch, end.ran_us, end.result)

@@ -161,7 +161,7 @@ class Recorder:
         locked = RowWriter(
             database, self._dispatcher.terms(), turns_of(database, LOCKED_WRITES_MAX)
         )
-        end_ports = EndPorts(self._dispatcher.homes(), self._finish_uncounted, self._forget)
+        end_ports = EndPorts(self._finish_uncounted, self._forget)
         self._ends = EndWriter(self._flow_ends, locked, self.refused_ends, end_ports)
         ports = ResultPorts(
             keep=self._ports.keep_result,
@@ -234,20 +234,22 @@ class Recorder:
     # -- ends --------------------------------------------------------------------------------
 
     async def _flush_successes(self, ends: list[End]) -> None:
+        shards = shards_of(ends, self._dispatcher.homes())
         rows = [
-            (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
-            for end in ends
+            (shard, job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
+            for shard, end in zip(shards, ends, strict=True)
             for job in (end.lease.job,)
         ]
         try:
-            await self._write(outcomes.record_successes, ends, rows)
+            await self._write(outcomes.record_successes, ends, shards, rows)
         finally:
             self.bytes_waiting -= result_bytes(ends)
 
     async def _flush_parents(self, ends: list[End]) -> None:
         try:
             with self._parent_ends.writing(ends) as rows:
-                await self._write(outcomes.record_parents, ends, rows, OnLock.WAIT)
+                shards = [row.success.shard for row in rows]
+                await self._write(outcomes.record_parents, ends, shards, rows, OnLock.WAIT)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
@@ -260,12 +262,13 @@ class Recorder:
                 self.refused_ends.take(end, error)
             else:
                 packed.append(end)
-        await self._write(outcomes.settle, packed, rows)
+        await self._write(outcomes.settle, packed, [row.shard for row in rows], rows)
 
     async def _write(
         self,
         statement: EndStatement[Row],
         ends: list[End],
+        shards: Sequence[ShardId],
         rows: Sequence[Row],
         on_lock: OnLock = OnLock.LEAVE,
     ) -> None:
@@ -273,8 +276,7 @@ class Recorder:
             self._finish_uncounted(part.of(ends), part.of(rows), part.answer)
 
         write = self._flow_ends.uncounted(statement)
-        shards, apart = shards_of(ends, self._dispatcher.homes())
-        parts = self._writer.write_beside(write, shards, rows, on_lock, apart)
+        parts = self._writer.write_beside(write, shards, rows, on_lock)
         for places, term in await self._ends.follow(parts, ends, finish):
             held, of_held = items_at(ends, places), items_at(rows, places)
             await self._ends.write_later(statement, held, of_held, term)

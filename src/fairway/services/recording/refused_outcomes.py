@@ -244,5 +244,10 @@ def lease_refusal(error: Exception) -> Outcome:
 def _row(dead: End) -> outcomes.RefusedEnd:
     job = dead.lease.job
     return outcomes.RefusedEnd(
-        job.tenant, job.id, dead.lease.epoch, dead.error or b"{}", dead.fingerprint or 0
+        dead.lease.shard,
+        job.tenant,
+        job.id,
+        dead.lease.epoch,
+        dead.error or b"{}",
+        dead.fingerprint or 0,
     )

@@ -131,16 +131,13 @@ class RowWriter:
         shards: Sequence[ShardId],
         rows: Sequence[Row],
         term: Term | None = None,
-        *,
-        apart: Collection[int] = (),
     ) -> AsyncIterator[Part[Answer]]:
         """Each part as soon as it is written or refused; what is in none is not ours any more.
 
         `shards` are those of the rows, side by side. `term` is the one under which the rows, of one
-        shard then, were taken, if they have waited since. Rows at the places `apart` are not where
-        their ids say: a statement takes those of one shard alone.
+        shard then, were taken, if they have waited since.
         """
-        batch = _Batch(shards, self._terms, term, apart)
+        batch = _Batch(shards, self._terms, term)
         async for part in self._write(statement, batch, rows, OnLock.WAIT):
             yield part
 
@@ -150,11 +147,10 @@ class RowWriter:
         shards: Sequence[ShardId],
         rows: Sequence[Row],
         on_lock: OnLock,
-        apart: Collection[int] = (),
         term: Term | None = None,
     ) -> AsyncIterator[Part[Answer] | RowsLocked]:
         """As `write`; and what becomes of those of which somebody holds one, the caller says."""
-        batch = _Batch(shards, self._terms, term, apart)
+        batch = _Batch(shards, self._terms, term)
         async for part in self._write(statement, batch, rows, on_lock):
             yield part
         for places in batch.left:
@@ -238,7 +234,6 @@ class _Batch:
         shards: Sequence[ShardId],
         owned: Mapping[ShardId, Term],
         term: Term | None,
-        apart: Collection[int] = (),
     ) -> None:
         self._shards = shards
         self._owned = owned
@@ -254,8 +249,6 @@ class _Batch:
         self._is_by_shard = False  # each part has shards of its own
         if len(self.terms) < len(named):
             self._drop()
-        if apart and self.parts:
-            self._set_apart(set(apart))
 
     def is_left(self) -> bool:
         """Whether anything is to be written yet; what is another's by now is not."""
@@ -303,13 +296,6 @@ class _Batch:
         self.parts += by_shard.values()
         self._is_by_shard = True
         return True
-
-    def _set_apart(self, apart: set[int]) -> None:
-        groups: dict[ShardId | None, list[int]] = {}
-        for place in self.parts.popleft():
-            groups.setdefault(self._shards[place] if place in apart else None, []).append(place)
-        self.parts += groups.values()
-        self._is_by_shard = True
 
     def _shards_in(self, places: Sequence[int]) -> set[ShardId]:
         return {self._shards[place] for place in places}

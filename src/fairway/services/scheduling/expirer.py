@@ -220,7 +220,8 @@ async def _members_by_tenant(
     connection: Connection, shard: ShardId, left: Sequence[store.LateJob]
 ) -> list[list[store.LateJob]]:
     """Of these, the ones that are in flows: each tenant's, nobody always last."""
-    members = await in_flows(connection, [(job.key.tenant, job.id) for job in left], shard)
+    keys = [(job.key.tenant, job.id) for job in left]
+    members = await in_flows(connection, keys, [shard] * len(keys))
     found: dict[TenantId, list[store.LateJob]] = defaultdict(list)
     for job in left:
         if job.id in members:

@@ -7,10 +7,10 @@ are written. Who takes and renews terms is `leadership.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from fairway.core.ids import ShardId, Term, shards_named
+from fairway.core.ids import ShardId, Term
 from fairway.store.connections.database import Connection, fetch_values
 from fairway.store.sql import load
 
@@ -29,16 +29,6 @@ def guard(terms: Mapping[ShardId, Term]) -> dict[str, Any]:
     """The terms as a statement's `owned` and `terms`; in one order for all that lock them."""
     owned = sorted(terms)
     return {"owned": owned, "terms": [terms[shard] for shard in owned]}
-
-
-def shards_of(ids: Sequence[str], terms: Mapping[ShardId, Term]) -> list[ShardId]:
-    """The shard of each job, for rows that are all of shards with these terms.
-
-    Rows of tenants that were moved are not where their ids say: they come under one term alone.
-    """
-    if len(terms) == 1:  # where every microsecond counts, too
-        return [*terms] * len(ids)
-    return shards_named(ids)
 
 
 async def lost_of(connection: Connection, terms: Mapping[ShardId, Term]) -> set[ShardId]:
