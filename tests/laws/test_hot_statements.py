@@ -80,6 +80,7 @@ FOR_ALL = {
     "region_signs": "the same, before a server starts",
     "found_region": "whether any tenant has several shards: regions know nothing of that",
     "is_moved_to": "no tenant is made where another is moved to",
+    "shards_moved_to": "which shard's book is kept by the owner of the first",
     "look_at_move": "how many tenants are in the shard that one is moved to",
     "moved_tenants": "who connects learns where all of these are",
     **dict.fromkeys(

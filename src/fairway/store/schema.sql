@@ -602,6 +602,10 @@ CREATE TABLE usage_hours (
 ) WITH (fillfactor = 70);
 CREATE INDEX usage_hours_hour ON usage_hours (hour);
 
+-- Where ends of runs in a shard are logged: under the number of this shard. Each of few rows, for a statement ends runs of many.
+CREATE FUNCTION book_of(shard int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN shard % 8;
+
 -- How far each shard's books are closed: nothing is booked before it any more.
 CREATE TABLE billing_shards (
     shard         int         PRIMARY KEY,

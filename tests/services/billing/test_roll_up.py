@@ -43,6 +43,46 @@ async def add_bad_row(platform: Platform) -> int:
     return number
 
 
+async def test_the_book_of_a_shard_that_a_tenant_moves_to_is_kept(
+    still: Platform, tenant: Tenant
+) -> None:
+    """Nobody owns it until then, and ends of other shards are logged there: the move itself may
+    wait for them."""
+    moved_to, books = 5, still.billing.roll_up
+    await execute(
+        still,
+        "INSERT INTO usage_log (shard, recorded_at, tenant_ids, pool_ids, type_ids, billed_us)"
+        " VALUES ($1, now(), ARRAY[$2::int], ARRAY[1::smallint], ARRAY[1], ARRAY[7::bigint])",
+        moved_to,
+        tenant.id,
+    )
+    await books.run_once(0)
+    assert await rows_in_log(still) == 1, "it is another's"
+    await execute(
+        still,
+        "INSERT INTO tenant_moves (tenant, from_shard, to_shard, wait_seconds)"
+        " VALUES ($1, 13, $2, 60)",
+        tenant.id,
+        moved_to,
+    )
+    await books.run_once(0)
+    assert await rows_in_log(still) == 0
+    assert moved_to in await books.kept_here()
+    await execute(still, "UPDATE tenant_moves SET finished_at = now(), state = 'done'")
+    assert moved_to not in await books.kept_here()
+
+
+async def execute(platform: Platform, statement: str, *values: object) -> None:
+    async with platform.database.people() as connection:
+        await connection.execute(statement, *values)
+
+
+async def rows_in_log(platform: Platform) -> int:
+    async with platform.database.people() as connection:
+        found: int = await connection.fetchval("SELECT count(*) FROM usage_log")
+    return found
+
+
 async def in_log(platform: Platform) -> dict[int, str | None]:
     async with platform.database.people() as connection:
         rows = await connection.fetch("SELECT id, refused FROM usage_log WHERE shard = 0")

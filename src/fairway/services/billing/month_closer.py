@@ -16,7 +16,6 @@ from fairway.core.ids import ShardId, TenantId
 from fairway.runtime.telemetry import logger
 from fairway.services.billing.roll_up import RollUp
 from fairway.services.billing.statements import Statements
-from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.billing import statements as store
 from fairway.store.billing.statements import Books, ShardTenants
 from fairway.store.connections.database import Database
@@ -34,12 +33,10 @@ class MonthCloser:
     def __init__(
         self,
         database: Database,
-        dispatcher: Dispatcher,
         roll_up: RollUp,
         statements: Statements,
     ) -> None:
         self._database = database
-        self._dispatcher = dispatcher
         self._roll_up = roll_up
         self._statements = statements
         #: The last tenant that has its statement; after a restart all are looked at again.
@@ -47,8 +44,9 @@ class MonthCloser:
         self._failed: set[tuple[ShardId, Month]] = set()  # some statement was not kept
 
     async def run_once(self, now_us: int) -> float:
+        shards = await self._roll_up.kept_here()
         async with self._database.background() as connection:
-            found = await store.read_books(connection, self._dispatcher.open_shards())
+            found = await store.read_books(connection, shards)
         rests: list[float] = []
         failure: Exception | None = None
         for books in found:
@@ -70,8 +68,9 @@ class MonthCloser:
         await self._roll_up.drain(books.shard)
         async with self._database.background() as connection:
             is_closed = await store.close_until(connection, books.shard, month.begins, month.ends)
-        if is_closed:
-            log.info("month closed", shard=books.shard, month=str(month))
+        if not is_closed:  # it waits for the shard with its book, or for a roll-up that is behind
+            return REST_SECONDS
+        log.info("month closed", shard=books.shard, month=str(month))
         return SOON_SECONDS
 
     async def _state(self, shard: ShardId, month: Month) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.core.ids import ShardId
+from fairway.core.ids import FIRST_SHARD, ShardId
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.bad_rows import each_apart, in_each_shard
@@ -19,6 +19,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.store.billing import usage
 from fairway.store.connections.database import Database
 from fairway.store.connections.error_classes import has_answered, is_about_rows, reason_of
+from fairway.store.registry import tenant_moves
 
 log = logger("billing")
 
@@ -44,8 +45,17 @@ class RollUp:
         self._metrics = metrics
         self._begun: set[ShardId] = set()  # their books are open
 
-    async def run_once(self, now_us: int) -> float:
+    async def kept_here(self) -> list[ShardId]:
+        """The shards whose books this server keeps: its own; and, with the first shard, the one
+        that a tenant moves to: ends of other shards are logged there, and nobody owns it yet."""
         shards = self._dispatcher.open_shards()
+        if FIRST_SHARD not in shards or self._database.placement is not None:
+            return shards
+        async with self._database.background() as connection:
+            return sorted({*shards, *await tenant_moves.shards_moved_to(connection)})
+
+    async def run_once(self, now_us: int) -> float:
+        shards = await self.kept_here()
         new = [shard for shard in shards if shard not in self._begun]
         if new:
             async with self._database.background() as connection:

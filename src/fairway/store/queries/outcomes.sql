@@ -19,11 +19,11 @@ done.shard = ANY (ARRAY(
     ) AS held))
 
 -- part: book_successes
--- What is written is booked by the same statement, as one row for all of a shard: so each end of a run is billed
--- once, however often its batch is sent (decision 0051).
+-- What is written is booked by the same statement, as one row for all of a book: so each end of a run is billed
+-- once, however often its batch is sent (decisions 0051, 0091).
 INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)
-SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
-FROM ended GROUP BY ended.shard
+SELECT book_of(ended.shard), array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.ran_us)
+FROM ended GROUP BY book_of(ended.shard)
 
 -- part: note_successes
 -- Ends that somebody wants to hear of are noted likewise: the mark is turned over, so that no trigger does it row by
@@ -148,9 +148,9 @@ WITH ended AS (
               done.state >= 3 AS is_end, done.is_attempt, coalesce(done.ended_at, now()) AS ended_at
 ), booked AS (
     INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us, unbilled_us, are_ends, are_attempts, ended_ats)
-    SELECT ended.shard, array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.billed_us),
+    SELECT book_of(ended.shard), array_agg(ended.tenant), array_agg(ended.pool), array_agg(ended.type), array_agg(ended.billed_us),
            array_agg(ended.unbilled_us), array_agg(ended.is_end), array_agg(ended.is_attempt), array_agg(ended.ended_at)
-    FROM ended GROUP BY ended.shard
+    FROM ended GROUP BY book_of(ended.shard)
 )
 SELECT count(*) AS touched FROM ended
 

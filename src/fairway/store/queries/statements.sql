@@ -4,10 +4,13 @@ SELECT shard, closed_until, stated_until, now() AS now FROM billing_shards WHERE
 
 -- name: close_until
 -- Nothing is booked before this moment from now on: it waits for whoever books now, and whoever comes later sees it.
--- Not while something from before it is still in the log, unless it cannot be booked: that waits for nobody.
+-- Not while something from before it is still in the log, unless it cannot be booked: that waits for nobody. Nor before
+-- the shard by whose book it is logged: what comes too late there is booked as late as that one is closed.
 UPDATE billing_shards SET closed_until = :until
 WHERE shard = :shard AND closed_until = :since
   AND NOT EXISTS (SELECT FROM usage_log WHERE usage_log.shard = :shard AND recorded_at < :until AND refused IS NULL)
+  AND (shard = book_of(shard)
+       OR EXISTS (SELECT FROM billing_shards AS book WHERE book.shard = book_of(:shard) AND book.closed_until >= :until))
 RETURNING shard
 
 -- name: stated_until

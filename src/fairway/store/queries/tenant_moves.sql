@@ -21,6 +21,10 @@ RETURNING id
 -- Whoever connects from now on learns of it first.
 UPDATE cluster SET moves = moves + 1
 
+-- name: shards_moved_to
+-- There is one move at a time.
+SELECT to_shard FROM tenant_moves WHERE finished_at IS NULL
+
 -- name: is_moved_to
 SELECT id FROM tenant_moves WHERE to_shard = :shard AND finished_at IS NULL
 
@@ -80,7 +84,7 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
                AND acts.state = 'running') AS has_bulk_actions,
        EXISTS (SELECT FROM flows WHERE flows.shard = moves.from_shard AND flows.tenant = moves.tenant
                AND flows.owed > 0) AS has_owed_flows,
-       EXISTS (SELECT FROM usage_log AS used WHERE used.shard = moves.from_shard
+       EXISTS (SELECT FROM usage_log AS used WHERE used.shard IN (moves.from_shard, book_of(moves.from_shard))
                AND moves.tenant = ANY(used.tenant_ids)) AS has_usage
 FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS NULL
 

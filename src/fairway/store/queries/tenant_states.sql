@@ -70,7 +70,7 @@ DELETE FROM api_keys WHERE tenant = :tenant
 -- A tenant whose time is over, held until the transaction ends: nobody restores it meanwhile.
 SELECT id FROM tenants
 WHERE id = :tenant AND state = 'deleted' AND state_since <= now() - :kept::interval
-  AND NOT EXISTS (SELECT FROM usage_log WHERE usage_log.shard = :shard AND :tenant = ANY(tenant_ids))
+  AND NOT EXISTS (SELECT FROM usage_log WHERE usage_log.shard IN (:shard, book_of(:shard)) AND :tenant = ANY(tenant_ids))
   AND NOT EXISTS (SELECT FROM usage_hours WHERE usage_hours.tenant = :tenant
                   AND hour >= (SELECT stated_until FROM billing_shards WHERE billing_shards.shard = :shard))
 FOR UPDATE

@@ -1,8 +1,13 @@
 -- name: begin_billing
--- The books of a shard begin with the month in which it is first looked at.
+-- The books of a shard begin with the month in which it is first looked at; or with an earlier one, which the shard
+-- with its book has not closed yet: what ended in it is still booked there, and must be stated.
 INSERT INTO billing_shards (shard, closed_until, stated_until)
-SELECT shard, date_trunc('month', now(), 'UTC'), date_trunc('month', now(), 'UTC')
-FROM unnest(:shards::int[]) AS shard
+SELECT new.shard, month.begins, month.begins
+FROM unnest(:shards::int[]) AS new (shard)
+CROSS JOIN LATERAL (
+    SELECT least(date_trunc('month', now(), 'UTC'),
+                 (SELECT book.closed_until FROM billing_shards AS book WHERE book.shard = book_of(new.shard))) AS begins
+) AS month
 ON CONFLICT DO NOTHING
 
 -- name: roll_up
@@ -83,7 +88,7 @@ FROM (
     CROSS JOIN LATERAL unnest(log.tenant_ids, log.pool_ids, log.type_ids, log.billed_us, log.unbilled_us,
                               log.are_ends, log.are_attempts, log.ended_ats)
          AS line (tenant, pool, type, billed_us, unbilled_us, is_end, is_attempt, ended_at)
-    WHERE log.shard = :shard AND log.refused IS NULL AND line.tenant = :tenant
+    WHERE log.shard IN (:shard, book_of(:shard)) AND log.refused IS NULL AND line.tenant = :tenant
 ) AS used
 WHERE used.hour >= :since AND used.hour < :before
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT :limit

@@ -110,6 +110,11 @@ async def list_moves(connection: Connection, limit: int) -> list[MoveSight]:
     return await fetch_as(MoveSight, connection, _SQL["list_moves"], limit=limit)
 
 
+async def shards_moved_to(connection: Connection) -> list[ShardId]:
+    """Those that nobody owns until a tenant has moved there."""
+    return await fetch_values(connection, _SQL["shards_moved_to"])
+
+
 async def is_moved_to(connection: Connection, shard: ShardId) -> bool:
     """Whether a tenant is on its way there."""
     return await is_found(connection, _SQL["is_moved_to"], shard=shard)

@@ -1,3 +1,10 @@
+-- name: begin_billing
+-- Each shard has a book of its own, as it lies with its log.
+INSERT INTO billing_shards (shard, closed_until, stated_until)
+SELECT shard, date_trunc('month', now(), 'UTC'), date_trunc('month', now(), 'UTC')
+FROM unnest(:shards::int[]) AS shard
+ON CONFLICT DO NOTHING
+
 -- name: roll_up
 -- The books are with the coordinator, the log with the shards. That a row of the books is written, as it was, makes
 -- Citus commit in two phases: it knows that table, and not the one of the hours (`schema/distribution.py`).
