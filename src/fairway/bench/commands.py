@@ -200,8 +200,8 @@ def shards(
     *,
     json: bool = False,
     tenants: int = 10_000,
-    seconds: float = 3.0,
-    turns: int = 8,
+    seconds: float = 2.0,
+    turns: int = 12,
     burn_jobs: int = 60_000,
     shards: int = 64,
 ) -> int:

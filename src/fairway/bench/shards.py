@@ -6,8 +6,10 @@ Both are there during the whole run and take turns. A virtual machine may be hal
 seconds later, and that is not what is asked: so each rate is set against a *yardstick*, the
 processor time a job of worker and load in the same seconds. They do the same whatever the number of
 shards, so if a job costs them a fifth more, the machine was a fifth slower. `ratio` is of rates at
-the same speed of the machine, `rate_ratio` of the rates as they were; each is the median of the
-turns', and `spread` is the range of the middle half of them. Each turn changes who goes first.
+the same speed of the machine, `rate_ratio` of the rates as they were; each is the mean of the
+middle half of the turns, and `spread` is the range of that half. Each turn changes who goes first,
+and half of the turns are of platforms that were made in the opposite order: two that are the same
+may differ by some hundredths, for as long as they are there.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from math import nan
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from math import isnan, nan
 from typing import NamedTuple
 
 from fairway.bench import engine, output
@@ -28,6 +31,7 @@ from fairway.rig.usage import run_seconds
 
 MANY, ONE = "many", "one"
 PARTS = ("batch", "single", "burn")
+READY = "worker ready"
 RATIO_MIN = 0.97
 AIMS = {f"{name}_ratio": Aim(f"≥ {RATIO_MIN}", lambda value: value >= RATIO_MIN) for name in PARTS}
 
@@ -76,14 +80,25 @@ def run(options: ShardOptions, *, json_output: bool) -> int:
 
 async def measure(options: ShardOptions) -> dict[str, float]:
     paces: Paces = defaultdict(list)
-    tenants = options.tenants
-    async with bench_platform(tenants, options.shards) as many, bench_platform(tenants, 1) as one:
-        both = {MANY: many, ONE: one}
-        for platform in both.values():
-            await platform.start_server()
-        for turn in range(options.turns):
-            await _turn(paces, both, turn, options)
+    counts = {MANY: options.shards, ONE: 1}
+    half = options.turns // 2
+    await _turns(paces, counts, range(half), options)
+    await _turns(paces, dict(reversed(counts.items())), range(half, options.turns), options)
     return figures_of(paces)
+
+
+async def _turns(
+    paces: Paces, counts: Mapping[str, int], turns: Iterable[int], options: ShardOptions
+) -> None:
+    """With platforms of their own, made in this order."""
+    async with AsyncExitStack() as platforms:
+        both: dict[str, BenchPlatform] = {}
+        for which, shards in counts.items():
+            platform = bench_platform(options.tenants, shards)
+            both[which] = await platforms.enter_async_context(platform)
+            await both[which].start_server()
+        for turn in turns:
+            await _turn(paces, both, turn, options)
 
 
 async def _turn(paces: Paces, both: Platforms, turn: int, options: ShardOptions) -> None:
@@ -101,6 +116,7 @@ async def _turn(paces: Paces, both: Platforms, turn: int, options: ShardOptions)
 async def _with_worker(platform: BenchPlatform, load: Timed, seconds: float) -> Pace:
     """It is there only while its platform is measured: an idle one costs a little, too."""
     worker = await platform.start_worker(engine.SLOTS)
+    await worker.says(READY)
     yardstick = Yardstick(worker)
     rate, _ = await load(platform, seconds, yardstick.note)
     await worker.stop()
@@ -138,9 +154,10 @@ def figures_of(paces: Mapping[tuple[str, str], Sequence[Pace]]) -> dict[str, flo
             rate * _ratio(this.yardstick_us, that.yardstick_us)
             for rate, (this, that) in zip(rates, turns, strict=True)
         ]
-        figures[f"{name}_rate_ratio"] = round(statistics.median(rates), 3)
-        figures[f"{name}_ratio"] = round(statistics.median(ratios), 3)
-        figures[f"{name}_spread"] = round(_middle_half(ratios), 3)
+        figures[f"{name}_rate_ratio"] = round(statistics.fmean(_middle_half(rates)), 3)
+        middle = _middle_half(ratios)
+        figures[f"{name}_ratio"] = round(statistics.fmean(middle), 3)
+        figures[f"{name}_spread"] = round(middle[-1] - middle[0], 3)
     return figures
 
 
@@ -148,8 +165,9 @@ def _ratio(this: float, that: float) -> float:
     return this / that if that else nan
 
 
-def _middle_half(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return nan
-    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
-    return upper - lower
+def _middle_half(values: Sequence[float]) -> list[float]:
+    """In order; of three the one between, of fewer all."""
+    if any(map(isnan, values)):
+        return [nan]
+    aside = max(len(values) // 4, int(len(values) > 2))
+    return sorted(values)[aside : len(values) - aside]
