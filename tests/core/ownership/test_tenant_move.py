@@ -40,6 +40,7 @@ def a_look(**differs: Any) -> MoveLook:
         has_bulk_actions=False,
         has_owed_flows=False,
         has_usage=False,
+        has_unstated_month=False,
     )
     return usual._replace(**differs)
 
@@ -50,6 +51,7 @@ BLOCKERS: list[dict[str, Any]] = [
     {"has_bulk_actions": True},
     {"has_owed_flows": True},
     {"has_usage": True},
+    {"has_unstated_month": True},
     {"heard_seconds": SETTLE_SECONDS - 0.1},
 ]
 

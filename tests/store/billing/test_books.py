@@ -169,6 +169,26 @@ async def test_a_tenant_does_not_move_while_its_usage_is_in_the_book(
     assert not (await looked_at(connection)).has_usage
 
 
+async def test_a_tenant_does_not_move_until_both_shards_have_stated_the_last_month(
+    connection: Connection, terms: Terms
+) -> None:
+    """Each states its own tenants: neither would state whoever left before one and came after."""
+    await connection.execute(
+        "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES ($1, 'moving')", OF_SECOND
+    )
+    assert await tenant_moves.ask(connection, Way(OF_SECOND, SECOND, ShardId(4)), 0)
+    assert not (await looked_at(connection)).has_unstated_month
+    for behind in (SECOND, ShardId(4), ShardId(5)):
+        (books,) = await statements.read_books(connection, [behind])
+        last = month_of(books.closed_until - timedelta(days=1))
+        await connection.execute(
+            "UPDATE billing_shards SET stated_until = $1 WHERE shard = $2", last.begins, behind
+        )
+        is_one_of_them = behind != ShardId(5)
+        assert (await looked_at(connection)).has_unstated_month == is_one_of_them
+        assert await statements.stated_until(connection, behind, last.begins, last.ends)
+
+
 async def test_a_deleted_tenant_stays_while_its_usage_is_in_the_book(
     connection: Connection, terms: Terms
 ) -> None:

@@ -73,6 +73,7 @@ class MoveLook(NamedTuple):
     has_bulk_actions: bool
     has_owed_flows: bool
     has_usage: bool  # that is not booked yet
+    has_unstated_month: bool  # one that is over, in either shard
 
     @property
     def waits_for(self) -> str:
@@ -88,6 +89,11 @@ class MoveLook(NamedTuple):
             return "A row of its flows is being given up."
         if self.has_usage:
             return "What its last runs used is not booked yet."
+        if self.has_unstated_month:
+            return (
+                "Statements of the month before are not written yet in one of the two shards: they"
+                " are some minutes more than an hour after its end. Ask again then."
+            )
         return ""
 
 

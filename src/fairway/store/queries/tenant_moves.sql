@@ -85,7 +85,10 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
        EXISTS (SELECT FROM flows WHERE flows.shard = moves.from_shard AND flows.tenant = moves.tenant
                AND flows.owed > 0) AS has_owed_flows,
        EXISTS (SELECT FROM usage_log AS used WHERE used.shard IN (moves.from_shard, book_of(moves.from_shard))
-               AND moves.tenant = ANY(used.tenant_ids)) AS has_usage
+               AND moves.tenant = ANY(used.tenant_ids)) AS has_usage,
+       -- each shard states its own tenants: whoever came to one that has stated the month would be stated by neither
+       EXISTS (SELECT FROM billing_shards AS books WHERE books.shard IN (moves.from_shard, moves.to_shard)
+               AND books.stated_until < date_trunc('month', now(), 'UTC')) AS has_unstated_month
 FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS NULL
 
 -- name: hearers
