@@ -201,7 +201,7 @@ def shards(
     json: bool = False,
     tenants: int = 10_000,
     seconds: float = 2.0,
-    turns: int = 12,
+    turns: int = 16,
     burn_jobs: int = 60_000,
     shards: int = 64,
 ) -> int:
