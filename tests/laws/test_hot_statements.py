@@ -69,6 +69,7 @@ FOR_ALL = {
     "running_actions": "which bulk actions to go on with; each moves by name",
     "parked_types": "types whose circuits are open; operators are told",
     "busy_tenants": "who does far more than usual; operators are told",
+    "stated_until": "whether one is on its way to the shard, or just came; those it states by name",
     "look_before": "how many tenants are in the shard that one is to be moved to",
     # Moves of tenants, of which one at a time is under way: operators', each by its number.
     **dict.fromkeys(

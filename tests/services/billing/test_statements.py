@@ -18,12 +18,15 @@ from fairway.core.tenant import Tenant
 from fairway.services.billing.prices import NewPrice
 from fairway.services.billing.statements import Statement
 from fairway.services.platform import Platform
+from fairway.services.registry import tenant_moves
+from fairway.services.registry.tenant_moves import Wanted
 from fairway.store.billing import prices, statements, usage
 from fairway.store.connections.database import Connection
 
 THIS = month_of(datetime.now(UTC))
 LAST = month_of(THIS.begins - timedelta(days=1))
 DAY = timedelta(days=1)
+SUM_MAX = (1 << 63) - 1
 
 
 async def add_price(platform: Platform, pool: str, begins: datetime, base: int, slot: int) -> None:
@@ -147,7 +150,7 @@ async def test_a_statement_that_cannot_be_made_keeps_no_other_from_its_own(
             "INSERT INTO usage_hours SELECT tenant, hour + interval '1 hour', pool, type,"
             " 1, 0, 0, 0 FROM usage_hours"
         )
-        await connection.execute(spoil, (1 << 63) - 1, tenant.id)
+        await connection.execute(spoil, SUM_MAX, tenant.id)
     await close_all(still)
     kept = "SELECT array_agg(tenant ORDER BY tenant) FROM statements"
     async with still.database.people() as connection:
@@ -156,6 +159,36 @@ async def test_a_statement_that_cannot_be_made_keeps_no_other_from_its_own(
     await close_all(still)
     async with still.database.people() as connection:
         assert await connection.fetchval(kept) == [tenant.id, other.id]
+
+
+async def test_a_statement_that_cannot_be_made_stops_no_shard_behind_that_book(
+    database_url: str,
+) -> None:
+    """Shard 9 is logged in the book of shard 1, whose only tenant cannot be stated."""
+    first = month_of(LAST.begins - DAY)
+    async with owner_on(database_url, replace(QUICK, shard_count=10)) as platform:
+        await freeze(platform)
+        tenant = await add_tenant(platform)
+        assert platform.tenant_shards.of(tenant.id) == 1
+        async with platform.database.people() as connection:
+            await usage.begin_billing(connection, [ShardId(shard) for shard in range(10)])
+            await connection.execute(
+                "UPDATE billing_shards SET closed_until = $1, stated_until = $1", first.begins
+            )
+            await connection.execute(
+                "INSERT INTO usage_hours SELECT $1, $2::timestamptz + n * interval '1 hour', 1, 1,"
+                " $3, 0, 0, 0 FROM generate_series(1, 2) AS n", tenant.id, first.begins, SUM_MAX,
+            )  # fmt: skip
+            await connection.execute("UPDATE tenants SET created_at = $1", first.begins)
+        for _ in range(8):
+            await platform.billing.month_closer.run_once(0)
+        async with platform.database.people() as connection:
+            books = await statements.read_books(connection, [ShardId(n) for n in range(10)])
+        assert {one.closed_until for one in books} == {THIS.begins}
+        assert {one.shard for one in books if one.stated_until < THIS.begins} == {1}
+        move = Wanted(tenant.name, ShardId(4))  # neither would state it; it need not stand still
+        with pytest.raises(Conflict, match="log says which statement is not kept"):
+            await tenant_moves.ask(platform.database, platform.audit_log, move, PLATFORM)
 
 
 async def test_several_months_are_closed_in_order(still: Platform, tenant: Tenant) -> None:

@@ -169,24 +169,32 @@ async def test_a_tenant_does_not_move_while_its_usage_is_in_the_book(
     assert not (await looked_at(connection)).has_usage
 
 
-async def test_a_tenant_does_not_move_until_both_shards_have_stated_the_last_month(
+async def test_a_tenant_that_moves_when_a_month_is_stated_is_stated_by_one_shard(
     connection: Connection, terms: Terms
 ) -> None:
-    """Each states its own tenants: neither would state whoever left before one and came after."""
+    """Each states its own: whoever left one before it did, and came to one that had, by neither."""
+    to = ShardId(4)
+    (books,) = await statements.read_books(connection, [to])
+    last = month_of(books.closed_until - timedelta(days=1))
+    back = "UPDATE billing_shards SET stated_until = $1 WHERE shard = ANY($2)"
     await connection.execute(
-        "INSERT INTO tenants (id, name) OVERRIDING SYSTEM VALUE VALUES ($1, 'moving')", OF_SECOND
-    )
-    assert await tenant_moves.ask(connection, Way(OF_SECOND, SECOND, ShardId(4)), 0)
+        "INSERT INTO tenants (id, name, created_at) OVERRIDING SYSTEM VALUE"
+        " VALUES ($1, 'moving', $2)", OF_SECOND, LONG_AGO,
+    )  # fmt: skip
+    for behind, is_unstated in (([], False), ([SECOND], True), ([SECOND, to], False)):
+        await connection.execute(back, last.begins, behind)
+        before = await tenant_moves.look_before(connection, "moving", to)
+        assert before is not None
+        assert before.has_unstated_month == is_unstated
+    assert await tenant_moves.ask(connection, Way(OF_SECOND, SECOND, to), 0)
     assert not (await looked_at(connection)).has_unstated_month
-    for behind in (SECOND, ShardId(4), ShardId(5)):
-        (books,) = await statements.read_books(connection, [behind])
-        last = month_of(books.closed_until - timedelta(days=1))
+    assert not await statements.stated_until(connection, to, last.begins, last.ends)
+    for ended, is_stated in (("0 s", False), ("2 min", True)):
         await connection.execute(
-            "UPDATE billing_shards SET stated_until = $1 WHERE shard = $2", last.begins, behind
+            "UPDATE tenant_moves SET state = 'done', finished_at = now() - $1::text::interval",
+            ended,
         )
-        is_one_of_them = behind != ShardId(5)
-        assert (await looked_at(connection)).has_unstated_month == is_one_of_them
-        assert await statements.stated_until(connection, behind, last.begins, last.ends)
+        assert is_stated == await statements.stated_until(connection, to, last.begins, last.ends)
 
 
 async def test_a_deleted_tenant_stays_while_its_usage_is_in_the_book(

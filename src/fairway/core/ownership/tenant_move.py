@@ -73,7 +73,7 @@ class MoveLook(NamedTuple):
     has_bulk_actions: bool
     has_owed_flows: bool
     has_usage: bool  # that is not booked yet
-    has_unstated_month: bool  # one that is over, in either shard
+    has_unstated_month: bool  # in the shard that it leaves, not in the other
 
     @property
     def waits_for(self) -> str:
@@ -90,10 +90,7 @@ class MoveLook(NamedTuple):
         if self.has_usage:
             return "What its last runs used is not booked yet."
         if self.has_unstated_month:
-            return (
-                "Statements of the month before are not written yet in one of the two shards: they"
-                " are some minutes more than an hour after its end. Ask again then."
-            )
+            return why_it_is_unstated(self.from_shard, self.to_shard)
         return ""
 
 
@@ -132,6 +129,15 @@ def why_called_off(look: MoveLook, running_here: int) -> str:
 def why_ended_at_once(cancelled_by: str) -> str:
     """A sentence for people, of a move that had not begun."""
     return f"Cancelled with the key {cancelled_by!r}. All is as it was before."
+
+
+def why_it_is_unstated(from_shard: ShardId, to_shard: ShardId) -> str:
+    """Sentences for people: a statement that is not kept stops this, and they can mend it."""
+    return (
+        f"Shard {to_shard} has written the statements of a month that shard {from_shard} has not:"
+        " a tenant that moves now would have none. As a rule that is over in a minute; if not, the"
+        " log says which statement is not kept, and why."
+    )
 
 
 def why_it_returns(cancelled_by: str) -> str:

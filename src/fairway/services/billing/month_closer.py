@@ -60,9 +60,18 @@ class MonthCloser:
         return min(rests, default=REST_SECONDS)
 
     async def _advance(self, books: Books) -> float:
-        month = month_of(books.stated_until)
-        if books.closed_until > books.stated_until:
-            return await self._state(books.shard, month)
+        """Months are closed whatever becomes of statements: shards close behind the one with their
+        book, and one tenant's statement that cannot be kept is to stop none of them."""
+        rest = REST_SECONDS
+        try:
+            if books.closed_until > books.stated_until:
+                rest = await self._state(books.shard, month_of(books.stated_until))
+        finally:
+            rest = min(rest, await self._close(books))
+        return rest
+
+    async def _close(self, books: Books) -> float:
+        month = month_of(books.closed_until)
         if books.now < month.ends + GRACE:
             return REST_SECONDS
         await self._roll_up.drain(books.shard)
@@ -91,6 +100,8 @@ class MonthCloser:
                 self._failed.remove((shard, month))
                 return REST_SECONDS
             async with self._database.background() as connection:
-                await store.stated_until(connection, shard, month.begins, month.ends)
+                is_stated = await store.stated_until(connection, shard, month.begins, month.ends)
+            if not is_stated:  # a tenant moves there: it is stated when it has come
+                return REST_SECONDS
             log.info("month stated", shard=shard, month=str(month))
         return SOON_SECONDS

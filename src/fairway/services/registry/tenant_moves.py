@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.ids import FIRST_SHARD, ShardId
-from fairway.core.ownership.tenant_move import WAIT_SECONDS, MoveSight
+from fairway.core.ownership.tenant_move import WAIT_SECONDS, MoveSight, why_it_is_unstated
 from fairway.services.registry.audit_log import AuditLog
 from fairway.services.transient_errors import again, told_if_away
 from fairway.store.connections.database import Connection, Database
@@ -119,4 +119,4 @@ def _flaw(found: Before, to: ShardId) -> str | None:
             " meanwhile, so jobs of others there would stand still. `fairway shards ls` shows which"
             " have none, `fairway shards split` makes more."
         )
-    return None
+    return why_it_is_unstated(found.shard, to) if found.has_unstated_month else None

@@ -7,7 +7,12 @@ SELECT tenants.id, tenants.state, coalesce(tenants.shard, tenants.id % cluster.s
        ARRAY(SELECT other.name FROM tenants AS other WHERE other.state = 'deleted'
              AND coalesce(other.shard, other.id % cluster.shard_count) = :to) AS deleted_there,
        EXISTS (SELECT FROM tenant_moves WHERE finished_at IS NULL) AS is_another_moving,
-       EXISTS (SELECT FROM region_state) AS has_regions, tenants.parts <> '{}' AS has_parts
+       EXISTS (SELECT FROM region_state) AS has_regions, tenants.parts <> '{}' AS has_parts,
+       -- as `look_at_move` says
+       coalesce((SELECT books.stated_until FROM billing_shards AS books
+                 WHERE books.shard = coalesce(tenants.shard, tenants.id % cluster.shard_count))
+                < coalesce((SELECT books.stated_until FROM billing_shards AS books WHERE books.shard = :to),
+                           date_trunc('month', now(), 'UTC')), false) AS has_unstated_month
 FROM tenants, cluster WHERE tenants.name = :name FOR UPDATE OF tenants
 
 -- name: ask
@@ -86,9 +91,10 @@ SELECT moves.id, moves.tenant, moves.from_shard, moves.to_shard, moves.state,
                AND flows.owed > 0) AS has_owed_flows,
        EXISTS (SELECT FROM usage_log AS used WHERE used.shard IN (moves.from_shard, book_of(moves.from_shard))
                AND moves.tenant = ANY(used.tenant_ids)) AS has_usage,
-       -- each shard states its own tenants: whoever came to one that has stated the month would be stated by neither
-       EXISTS (SELECT FROM billing_shards AS books WHERE books.shard IN (moves.from_shard, moves.to_shard)
-               AND books.stated_until < date_trunc('month', now(), 'UTC')) AS has_unstated_month
+       -- each shard states its own tenants: whoever came to one that is ahead would be stated by neither
+       coalesce((SELECT books.stated_until FROM billing_shards AS books WHERE books.shard = moves.from_shard)
+                < coalesce((SELECT books.stated_until FROM billing_shards AS books WHERE books.shard = moves.to_shard),
+                           date_trunc('month', now(), 'UTC')), false) AS has_unstated_month
 FROM tenant_moves AS moves WHERE moves.tenant = :tenant AND moves.finished_at IS NULL
 
 -- name: hearers

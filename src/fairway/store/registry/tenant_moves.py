@@ -60,6 +60,7 @@ class Before(NamedTuple):
     is_another_moving: bool
     has_regions: bool
     has_parts: bool
+    has_unstated_month: bool  # in its shard, not in the next
 
 
 class Way(NamedTuple):
