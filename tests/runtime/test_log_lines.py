@@ -1,4 +1,4 @@
-"""Every line of a log that is not a terminal is JSON, whoever wrote it."""
+"""Every line of a log is written as our own are, whoever wrote it, and quotes no row."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 ENDING = """
 import gc, sys, threading, warnings
-from fairway.runtime.log_lines import write_unclaimed_as_json
-write_unclaimed_as_json()
+from fairway.runtime.log_lines import JsonLines, write_unclaimed
+write_unclaimed(JsonLines())
 warnings.warn("an old way", UserWarning)
 
 class Stubborn:
@@ -67,3 +67,34 @@ def test_warnings_and_errors_that_nobody_caught_are_json_too() -> None:
     assert "KeyError: 'k'" in thread["exception"]
     assert (end["level"], end["logger"]) == ("critical", "fairway")
     assert end["exception"].endswith("RuntimeError: the end")
+
+
+QUOTING = """
+from asyncpg.exceptions import UniqueViolationError
+from fairway.runtime.telemetry import configure_logging
+configure_logging(json_lines=False, server="two")
+import asyncio, logging
+
+error = UniqueViolationError("duplicate key value")
+error.detail = "Key (payload)=(my heart) exists."
+
+async def main():
+    loop = asyncio.get_running_loop()
+    loop.call_exception_handler({"message": "Nobody asked for this", "exception": error})
+    logging.getLogger("fairway.job.score").warning("%d left", 2, extra={"job_id": "j1"})
+
+asyncio.run(main())
+raise error
+"""
+
+
+def test_for_people_a_stack_stands_below_its_line_and_quotes_no_row() -> None:
+    ran = subprocess.run([sys.executable, "-c", QUOTING], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "my heart" not in ran.stderr
+    assert ran.stderr.count("UniqueViolationError: duplicate key value") == 2
+    assert ran.stderr.count("DETAIL: [redacted]") == 2
+    lines = [line for line in ran.stderr.splitlines() if line.endswith("server=two")]
+    assert lines[0].endswith("[error    ] Nobody asked for this logger=asyncio server=two")
+    assert lines[1].endswith("[warning  ] 2 left logger=fairway.job.score job=j1 server=two")
+    assert "[critical ] nobody caught an error: this process ends" in lines[2]

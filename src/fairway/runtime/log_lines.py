@@ -23,25 +23,49 @@ class JsonLines(logging.Formatter):
         self._always = {"server": server} if server else {}
 
     def format(self, record: logging.LogRecord) -> str:
-        made_at = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {"event": self._hidden(record.getMessage()), "logger": record.name}
-        line |= {"level": record.levelname.lower(), "timestamp": made_at.replace("+00:00", "Z")}
+        line = {"event": _hidden(self._redaction, record.getMessage()), "logger": record.name}
+        line |= {"level": record.levelname.lower(), "timestamp": _made_at(record)}
         line |= self._always
         if job := getattr(record, "job_id", ""):
             line["job"] = str(job)
         if record.exc_info:
-            line["exception"] = self._hidden(self.formatException(record.exc_info))
+            exception = self.formatException(record.exc_info)
+            line["exception"] = _hidden(self._redaction, exception)
         return json.dumps(line)
 
-    def _hidden(self, text: str) -> str:
-        return self._redaction.text(without_rows(text))
+
+class TextLines(logging.Formatter):
+    """The same for people: a stack stands below its line."""
+
+    def __init__(self, redaction: Redaction = USUAL, server: str = "") -> None:
+        super().__init__()
+        self._redaction = redaction
+        self._server = f" server={server}" if server else ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = _hidden(self._redaction, record.getMessage())
+        level = record.levelname.lower()
+        job = f" job={record.job_id}" if hasattr(record, "job_id") else ""
+        line = f"{_made_at(record)} [{level:<9}] {said} logger={record.name}{job}{self._server}"
+        if not record.exc_info:
+            return line
+        exception = self.formatException(record.exc_info)
+        return f"{line}\n{_hidden(self._redaction, exception)}"
 
 
-def write_unclaimed_as_json(redaction: Redaction = USUAL, server: str = "") -> None:
+def _made_at(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _hidden(redaction: Redaction, text: str) -> str:
+    return redaction.text(without_rows(text))
+
+
+def write_unclaimed(formatter: logging.Formatter) -> None:
     """What no handler takes, such as lines of the event loop, warnings and errors nobody caught."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(JsonLines(redaction, server))
+    handler.setFormatter(formatter)
     logging.lastResort = handler
     warnings.showwarning = _tell_warning
     sys.excepthook = _tell_end

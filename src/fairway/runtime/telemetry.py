@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from fairway.core.insight.activity import Activity
 from fairway.core.redaction import HIDDEN, Redaction, without_rows
 from fairway.runtime.clock import Clock
-from fairway.runtime.log_lines import write_unclaimed_as_json
+from fairway.runtime.log_lines import JsonLines, TextLines, write_unclaimed
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.metric_shapes import BulkHistogram, TypeSummary
 
@@ -351,8 +351,8 @@ def configure_logging(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
-    if json_lines:
-        write_unclaimed_as_json(redaction, server)
+    lines = JsonLines if json_lines else TextLines
+    write_unclaimed(lines(redaction, server))
 
 
 def log_as(options: LogOptions) -> None:

@@ -25,7 +25,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.lasting_output import outlive_readers
-from fairway.runtime.log_lines import write_unclaimed_as_json
+from fairway.runtime.log_lines import JsonLines, TextLines, write_unclaimed
 from fairway.runtime.log_options import LogOptions
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
@@ -375,8 +375,7 @@ def main() -> None:
         return
     reaper.stand_above([end, pings])
     options = LogOptions.of(os.environ)
-    if options.is_json:
-        write_unclaimed_as_json()
+    write_unclaimed(JsonLines() if options.is_json else TextLines())
     hear_logging(options.level)
     confine.name_process(RUNNER_NAME)
     if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
