@@ -150,6 +150,26 @@ async def test_what_a_server_of_the_build_before_logs_by_shard_is_billed_as_ever
     assert await statements.close_until(connection, SECOND, begins, ends)
 
 
+async def test_rows_of_a_book_without_the_tenant_are_not_taken_apart(
+    connection: Connection, terms: Terms
+) -> None:
+    """A book has the ends of many others: each line of theirs cost whoever asks some 3 µs."""
+    log = (
+        "INSERT INTO usage_log (shard, tenant_ids, pool_ids, type_ids, billed_us)"
+        " SELECT $1, ARRAY[$2::int], '{1}', '{1}', '{7}' FROM generate_series(1, $3::int)"
+    )
+    await connection.execute(log, FIRST, OF_FIRST, 50)
+    await connection.execute(log, FIRST, OF_SECOND, 2)
+    asked = UsageQuestion(SECOND, OF_SECOND, LONG_AGO, FAR, [LONG_AGO], True, True, 9)
+    statement = usage._SQL["read_usage"]
+    rows = await connection.fetch(
+        f"EXPLAIN (ANALYZE, TIMING OFF) {statement.text}", *statement.bind(**asked._asdict())
+    )
+    (taken_apart,) = [row[0] for row in rows if "Function Scan on" in row[0]]
+    assert "loops=2)" in taken_apart
+    assert await billed_us(connection, SECOND, OF_SECOND) == 14
+
+
 async def looked_at(connection: Connection) -> MoveLook:
     look = await tenant_moves.look(connection, OF_SECOND)
     assert look is not None

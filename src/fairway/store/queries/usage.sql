@@ -88,7 +88,9 @@ FROM (
     CROSS JOIN LATERAL unnest(log.tenant_ids, log.pool_ids, log.type_ids, log.billed_us, log.unbilled_us,
                               log.are_ends, log.are_attempts, log.ended_ats)
          AS line (tenant, pool, type, billed_us, unbilled_us, is_end, is_attempt, ended_at)
-    WHERE log.shard IN (:shard, book_of(:shard)) AND log.refused IS NULL AND line.tenant = :tenant
+    WHERE log.shard IN (:shard, book_of(:shard)) AND log.refused IS NULL
+      AND :tenant = ANY(log.tenant_ids)  -- most rows of a book have none of it: they are not taken apart
+      AND line.tenant = :tenant
 ) AS used
 WHERE used.hour >= :since AND used.hour < :before
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT :limit

@@ -63,7 +63,7 @@ WITH logged AS MATERIALIZED (
     CROSS JOIN LATERAL unnest(log.tenant_ids, log.pool_ids, log.type_ids, log.billed_us, log.unbilled_us,
                               log.are_ends, log.are_attempts, log.ended_ats)
          AS line (tenant, pool, type, billed_us, unbilled_us, is_end, is_attempt, ended_at)
-    WHERE log.shard = :shard AND log.refused IS NULL AND line.tenant = :tenant
+    WHERE log.shard = :shard AND log.refused IS NULL AND :tenant = ANY(log.tenant_ids) AND line.tenant = :tenant
 )
 SELECT width_bucket(used.hour, :cuts::timestamptz[]) AS period,
        CASE WHEN :by_pool::bool THEN used.pool ELSE 0 END::smallint AS pool, CASE WHEN :by_type::bool THEN used.type ELSE 0 END AS type,
