@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,8 +14,9 @@ from fairway.core.audit import PLATFORM
 from fairway.core.billing.periods import Month, month_of
 from fairway.core.billing.pricing import ANY_POOL, Price
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
-from fairway.core.ids import ShardId
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.tenant import Tenant
+from fairway.runtime.loops import Loop
 from fairway.services.billing.prices import NewPrice
 from fairway.services.billing.statements import Statement
 from fairway.services.platform import Platform
@@ -189,6 +191,47 @@ async def test_a_statement_that_cannot_be_made_stops_no_shard_behind_that_book(
         move = Wanted(tenant.name, ShardId(4))  # neither would state it; it need not stand still
         with pytest.raises(Conflict, match="log says which statement is not kept"):
             await tenant_moves.ask(platform.database, platform.audit_log, move, PLATFORM)
+
+
+async def test_a_stop_amid_statements_is_heeded_where_a_month_cannot_be_closed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong while a month is closed must not stand in the place of the stop: the loop
+    went on with the next shard then, and the stop took all the time that it may."""
+    first, reached, failed = month_of(LAST.begins - DAY), asyncio.Event(), list[ShardId]()
+    async with owner_on(database_url, replace(QUICK, shard_count=2)) as platform:
+        await freeze(platform)
+        await add_tenant(platform)
+        await add_tenant(platform, "other")
+        async with platform.database.people() as connection:
+            await usage.begin_billing(connection, [SHARD, ShardId(1)])
+            await connection.execute(
+                "UPDATE billing_shards SET closed_until = $1, stated_until = $2",
+                LAST.begins, first.begins,
+            )  # fmt: skip
+            await connection.execute("UPDATE tenants SET created_at = $1", first.begins)
+        keep, drain = platform.billing.statements.keep, platform.billing.roll_up.drain
+
+        async def slow(tenant: TenantId, month: Month) -> None:
+            if not reached.is_set():
+                reached.set()
+                await asyncio.Event().wait()
+            await keep(tenant, month)
+
+        async def sometimes(shard: ShardId) -> bool:
+            if not failed:
+                failed.append(shard)
+                raise LookupError("more rows than may be set aside")
+            return await drain(shard)
+
+        monkeypatch.setattr(platform.billing.statements, "keep", slow)
+        monkeypatch.setattr(platform.billing.roll_up, "drain", sometimes)
+        loop = Loop("months", platform.billing.month_closer.run_once, platform.clock)
+        loop.start()
+        await reached.wait()
+        stopping = asyncio.create_task(loop.stop())
+        done, _ = await asyncio.wait({stopping}, timeout=5)
+        assert done, "it does not stop"
 
 
 async def test_several_months_are_closed_in_order(still: Platform, tenant: Tenant) -> None:

@@ -62,12 +62,15 @@ class MonthCloser:
     async def _advance(self, books: Books) -> float:
         """Months are closed whatever becomes of statements: shards close behind the one with their
         book, and one tenant's statement that cannot be kept is to stop none of them."""
-        rest = REST_SECONDS
-        try:
-            if books.closed_until > books.stated_until:
+        rest, failure = REST_SECONDS, None
+        if books.closed_until > books.stated_until:
+            try:
                 rest = await self._state(books.shard, month_of(books.stated_until))
-        finally:
-            rest = min(rest, await self._close(books))
+            except Exception as error:  # not `finally`: whoever stops us is not to wait for more
+                failure = error
+        rest = min(rest, await self._close(books))
+        if failure is not None:
+            raise failure
         return rest
 
     async def _close(self, books: Books) -> float:
