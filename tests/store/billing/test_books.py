@@ -208,13 +208,19 @@ async def test_a_tenant_that_moves_when_a_month_is_stated_is_stated_by_one_shard
         assert before.has_unstated_month == is_unstated
     assert await tenant_moves.ask(connection, Way(OF_SECOND, SECOND, to), 0)
     assert not (await looked_at(connection)).has_unstated_month
-    assert not await statements.stated_until(connection, to, last.begins, last.ends)
-    for ended, is_stated in (("0 s", False), ("2 min", True)):
+    month = (to, last.begins, last.ends)
+    assert not await statements.stated_until(connection, *month, books.now)
+    for ended, stood_still, is_stated in (
+        ("0 s", "0 s", False),
+        ("2 min", "3 min", False),  # it ended after the tenants were looked up
+        ("2 min", "0 s", True),
+    ):
         await connection.execute(
             "UPDATE tenant_moves SET state = 'done', finished_at = now() - $1::text::interval",
             ended,
         )
-        assert is_stated == await statements.stated_until(connection, to, last.begins, last.ends)
+        looked = await connection.fetchval("SELECT now() - $1::text::interval", stood_still)
+        assert is_stated == await statements.stated_until(connection, *month, looked)
 
 
 async def test_a_deleted_tenant_stays_while_its_usage_is_in_the_book(

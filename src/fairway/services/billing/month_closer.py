@@ -65,7 +65,7 @@ class MonthCloser:
         rest, failure = REST_SECONDS, None
         if books.closed_until > books.stated_until:
             try:
-                rest = await self._state(books.shard, month_of(books.stated_until))
+                rest = await self._state(books)
             except Exception as error:  # not `finally`: whoever stops us is not to wait for more
                 failure = error
         rest = min(rest, await self._close(books))
@@ -85,7 +85,8 @@ class MonthCloser:
         log.info("month closed", shard=books.shard, month=str(month))
         return SOON_SECONDS
 
-    async def _state(self, shard: ShardId, month: Month) -> float:
+    async def _state(self, books: Books) -> float:
+        shard, month = books.shard, month_of(books.stated_until)
         after = self._after.get((shard, month), NO_TENANT)
         which = ShardTenants(shard, after, month.ends)
         async with self._database.background() as connection:
@@ -103,7 +104,9 @@ class MonthCloser:
                 self._failed.remove((shard, month))
                 return REST_SECONDS
             async with self._database.background() as connection:
-                is_stated = await store.stated_until(connection, shard, month.begins, month.ends)
+                is_stated = await store.stated_until(
+                    connection, shard, month.begins, month.ends, books.now
+                )
             if not is_stated:  # a tenant moves there: it is stated when it has come
                 return REST_SECONDS
             log.info("month stated", shard=shard, month=str(month))

@@ -47,10 +47,11 @@ async def close_until(
 
 
 async def stated_until(
-    connection: Connection, shard: ShardId, since: datetime, until: datetime
+    connection: Connection, shard: ShardId, since: datetime, until: datetime, looked_at: datetime
 ) -> bool:
-    """Whether it was this call that said so."""
-    return await is_found(connection, _SQL["stated_until"], shard=shard, since=since, until=until)
+    """Whether it was this call that said so; its tenants were looked up after that moment."""
+    given = {"shard": shard, "since": since, "until": until, "looked_at": looked_at}
+    return await is_found(connection, _SQL["stated_until"], **given)
 
 
 class ShardTenants(NamedTuple):

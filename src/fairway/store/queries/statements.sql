@@ -15,11 +15,12 @@ RETURNING shard
 
 -- name: stated_until
 -- Every statement of the month before is written. Not while a tenant moves there, nor just after: it was not among those
--- that were looked at, and its old shard no longer states it.
+-- that were looked at, and its old shard no longer states it. `looked_at` is from before they were: whoever stands still
+-- between the two must not take a move that ended meanwhile for an old one.
 UPDATE billing_shards SET stated_until = :until
 WHERE shard = :shard AND stated_until = :since AND closed_until >= :until
   AND NOT EXISTS (SELECT FROM tenant_moves WHERE to_shard = :shard
-                  AND coalesce(finished_at, now()) > now() - interval '1 minute')
+                  AND coalesce(finished_at, now()) > :looked_at::timestamptz - interval '1 minute')
 RETURNING shard
 
 -- name: tenants_to_state
