@@ -131,6 +131,31 @@ async def test_a_new_shard_begins_with_a_month_that_its_book_has_not_closed(
     assert began == {SECOND: (last.begins,) * 2, 12: (book.closed_until,) * 2}
 
 
+async def test_a_book_begins_no_later_than_a_shard_behind_it(
+    connection: Connection, terms: Terms
+) -> None:
+    """Shards became more just before a month's end, and the owner of the one with the book came to
+    it just after: what ended before is billed in the month in which it did."""
+    first, behind = ShardId(4), ShardId(12)
+    await connection.execute("DELETE FROM billing_shards")
+    await usage.begin_billing(connection, [behind])
+    (books,) = await statements.read_books(connection, [behind])
+    last = month_of(books.closed_until - timedelta(days=1))
+    await connection.execute(  # that was in the month before
+        "UPDATE billing_shards SET closed_until = $1, stated_until = $1", last.begins
+    )
+    job = await add(connection, behind, TenantId(12))
+    end = Settlement(
+        behind, TenantId(12), job.id, lease_for(job, terms[behind]).epoch, State.DEAD, 1, 1, None,
+        70, None, billed_us=70, is_attempt=True, ended_at=last.ends - timedelta(seconds=1),
+    )  # fmt: skip
+    assert await settle(connection, terms, [end]) == set()
+    await usage.begin_billing(connection, [first])
+    await usage.roll_up(connection, [*terms], 100)
+    assert await billed_us(connection, behind, TenantId(12)) == 70
+    assert await billed_us(connection, behind, TenantId(12), last.ends) == 0
+
+
 async def test_what_a_server_of_the_build_before_logs_by_shard_is_billed_as_ever(
     connection: Connection, terms: Terms
 ) -> None:

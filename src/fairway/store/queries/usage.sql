@@ -1,13 +1,16 @@
 -- name: begin_billing
 -- The books of a shard begin with the month in which it is first looked at; or with an earlier one, which the shard
--- with its book has not closed yet: what ended in it is still booked there, and must be stated.
+-- with its book has not closed yet: what ended in it is still booked there, and must be stated. That one's begin with it,
+-- whoever owns it: opened later, when the month has turned, it would bill in the new one what ended in the old.
 INSERT INTO billing_shards (shard, closed_until, stated_until)
 SELECT new.shard, month.begins, month.begins
-FROM unnest(:shards::int[]) AS new (shard)
+FROM (SELECT shard FROM unnest(:shards::int[]) AS given (shard)
+      UNION SELECT book_of(shard) FROM unnest(:shards::int[]) AS given (shard)) AS new
 CROSS JOIN LATERAL (
     SELECT least(date_trunc('month', now(), 'UTC'),
                  (SELECT book.closed_until FROM billing_shards AS book WHERE book.shard = book_of(new.shard))) AS begins
 ) AS month
+ORDER BY new.shard  -- servers open books at the same time
 ON CONFLICT DO NOTHING
 
 -- name: roll_up
