@@ -88,7 +88,10 @@ class MoveLook(NamedTuple):
         if self.has_owed_flows:
             return "A row of its flows is being given up."
         if self.has_usage:
-            return "What its last runs used is not booked yet."
+            return (
+                "What its last runs used is not booked yet. As a rule that is over in seconds; if"
+                " not, the log says what of it cannot be booked, and why."
+            )
         if self.has_unstated_month:
             return why_it_is_unstated(self.from_shard, self.to_shard)
         return ""
