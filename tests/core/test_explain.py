@@ -19,6 +19,7 @@ FACTS = st.builds(
     due_in_us=st.none() | st.integers(-(10**9), 10**12),
     hold=st.none() | st.sampled_from(["paused", "circuit_open"]),
     has_worker=st.booleans(),
+    has_slots=st.booleans(),
     waiting=st.sampled_from(Waiting),
     jobs_ahead=st.integers(0, 10_000),
     fair_slots_milli=st.integers(0, 10**6),
@@ -39,16 +40,22 @@ def expected(facts: Facts) -> str:
         (not facts.has_worker, "no_worker"),
         (facts.waiting is Waiting.CAP, "capped"),
         (facts.waiting is Waiting.FAIR_SLOTS, "fair_share"),
+        (facts.free_slots > facts.jobs_ahead or not facts.has_slots, "starting"),
         (True, "slot"),
     ]
     return next(reason for holds, reason in rows if holds)
 
 
 def test_the_reason_of_every_combination_of_facts() -> None:
-    for state, due, hold, worker, waiting in product(
-        State, (None, -1, 0, 1), (None, "paused", "circuit_open"), (True, False), Waiting
+    for state, due, hold, worker, slots, waiting in product(
+        State,
+        (None, -1, 0, 1),
+        (None, "paused", "circuit_open"),
+        (True, False),
+        (True, False),
+        Waiting,
     ):
-        facts = Facts(state, due, hold, worker, waiting)
+        facts = Facts(state, due, hold, worker, slots, waiting, free_slots=int(due != 0))
         assert reason_of(facts) == expected(facts), facts
         assert (start_of(facts) is None) == (expected(facts) in (*UNSAID, "paused", "circuit_open"))
 

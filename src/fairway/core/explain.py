@@ -33,6 +33,7 @@ class Reason(StrEnum):
     CAPPED = "capped"
     FAIR_SHARE = "fair_share"
     KEY_LIMIT = "key_limit"
+    STARTING = "starting"
     SLOT = "slot"
 
 
@@ -48,6 +49,7 @@ SENTENCES = {
     Reason.CAPPED: "The tenant runs as many jobs in this pool as its cap allows.",
     Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
     Reason.KEY_LIMIT: "It waits for a place under a limit of your own.",
+    Reason.STARTING: "A worker is about to take it.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
     "paused": "It is paused, by an operator or by the tenant.",
     "spend_cap": "The tenant has spent what it may this month; it starts when the cap is raised or"
@@ -68,6 +70,7 @@ class Facts(NamedTuple):
     due_in_us: int | None = None
     hold: str | None = None
     has_worker: bool = True
+    has_slots: bool = True  # here; a worker of several owners gives them where work waits
     waiting: Waiting = Waiting.TURN
     jobs_ahead: int = 0  # of its own stream
     fair_slots_milli: int = 1000
@@ -103,11 +106,7 @@ def reason_of(facts: Facts) -> str:
         return facts.hold
     if not facts.has_worker:
         return Reason.LABELS if facts.lacking else Reason.NO_WORKER
-    if facts.full is not None:
-        return Reason.KEY_LIMIT
-    if facts.waiting is Waiting.CAP:
-        return Reason.CAPPED
-    return Reason.FAIR_SHARE if facts.waiting is Waiting.FAIR_SLOTS else Reason.SLOT
+    return _reason_in_line(facts)
 
 
 def _reason_to_sleep(due_in_us: int) -> str:
@@ -116,12 +115,25 @@ def _reason_to_sleep(due_in_us: int) -> str:
     return Reason.NOT_DUE if due_in_us > 0 else Reason.RATE
 
 
+def _reason_in_line(facts: Facts) -> str:
+    if facts.full is not None:
+        return Reason.KEY_LIMIT
+    if facts.waiting is Waiting.CAP:
+        return Reason.CAPPED
+    if facts.waiting is Waiting.FAIR_SLOTS:
+        return Reason.FAIR_SHARE
+    has_room = facts.free_slots > facts.jobs_ahead or not facts.has_slots
+    return Reason.STARTING if has_room else Reason.SLOT
+
+
 def start_of(facts: Facts) -> Start | None:
     """None when it runs, has ended, or nobody can say."""
     reason = reason_of(facts)
     if reason == Reason.NOT_DUE:
         due_us = facts.due_in_us or 0
         return Start(due_us, due_us, due_us + SPREAD * facts.run_us)
+    if reason == Reason.STARTING:
+        return Start(0, 0, facts.run_us)
     if reason not in (Reason.RATE, Reason.CAPPED, Reason.FAIR_SHARE, Reason.SLOT):
         return None
     if reason != Reason.CAPPED and facts.free_slots > facts.jobs_ahead:

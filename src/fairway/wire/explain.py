@@ -34,7 +34,7 @@ class Explained(Struct, kw_only=True):
     reason: Annotated[
         str,
         doc(
-            "slot, fair_share, capped, key_limit, paused, no_worker, not_due, rate,"
+            "starting, slot, fair_share, capped, key_limit, paused, no_worker, not_due, rate,"
             " circuit_open, running, finished; held: for its tenant's home in another region."
         ),
     ]

@@ -23,6 +23,10 @@ class WaitFacts:
         """Whether a live worker could run such a job of this tenant."""
         return self._sessions.is_run(type_id, pool, tenant)
 
+    def has_slots(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
+        """Whether such a worker has slots for this server at the moment."""
+        return self._sessions.has_slots(type_id, pool, tenant)
+
     def lacking_labels(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> tuple[str, ...]:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
         return self._sessions.lacking_labels(type_id, pool, tenant)

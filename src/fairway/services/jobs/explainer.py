@@ -66,6 +66,7 @@ class Explainer:
             due_in_us=self._due_in_us(sight),
             hold=hold.reason if hold else None,
             has_worker=self._wait_facts.is_run(record.type, record.pool, tenant),
+            has_slots=self._wait_facts.has_slots(record.type, record.pool, tenant),
             lacking=self._wait_facts.lacking_labels(record.type, record.pool, tenant),
             storage_failure=self._storage_failure(sight),
             result_waits=self._result_waits(job),

@@ -165,6 +165,16 @@ class SessionTable(dict[str, Session]):
         ]
         return min(lacking, key=len, default=())
 
+    def has_slots(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
+        """Whether one of these workers has slots for us, not only for other owners of shards."""
+        return any(
+            one.greeted
+            and type_id in one.types
+            and one.slots.get(pool, 0) > 0
+            and one.may_run(tenant)
+            for one in self.values()
+        )
+
     def free_slots(self, pool: PoolId) -> int:
         """Slots that nothing runs on, of workers that serve all tenants."""
         shared = (one for one in self.values() if one.greeted and one.tenant is None)

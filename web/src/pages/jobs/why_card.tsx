@@ -9,7 +9,7 @@ import { ordinal, type Tone } from '../parts/words';
 
 const EVERY_MS = 2000;
 /** Reasons that pass by themselves; anything else needs somebody. */
-const PASSING = ['slot', 'fair_share', 'not_due', 'rate', 'running', 'finished', 'after_others', 'moving', 'held'];
+const PASSING = ['starting', 'slot', 'fair_share', 'not_due', 'rate', 'running', 'finished', 'after_others', 'moving', 'held'];
 
 export function WhyCard(props: { id: string }): JSX.Element {
   const found = useLoad<Explained>(`/v1/jobs/${props.id}/explain`, { every: EVERY_MS });
