@@ -200,15 +200,15 @@ def shards(
     *,
     json: bool = False,
     tenants: int = 10_000,
-    seconds: float = 2.0,
-    turns: int = 16,
+    seconds: float = 1.0,
+    slices: int = 80,
     burn_jobs: int = 60_000,
     shards: int = 64,
 ) -> int:
-    """Jobs a second of one server with many shards, against one shard, in turns.
+    """Jobs a second of one server with many shards, against one shard.
 
-    Each rate is set against what worker and load cost a job in the same seconds, so that a machine
-    that is slow for a while does not count.
+    Both are there all the time and measured in pairs of short slices, one right after the other: a
+    machine that is slow for a while does not count. It takes ten minutes.
 
     Parameters
     ----------
@@ -217,17 +217,17 @@ def shards(
     tenants
         Tenants with a 100-fold skew.
     seconds
-        Length of each timed part.
-    turns
-        Of each part, on both.
+        Length of a slice of batches, and of single jobs.
+    slices
+        Of each of them, on both; for five of them a queue is filled and drained, too.
     burn_jobs
-        Jobs queued before the draining part.
+        Jobs in that queue.
     shards
         How many are many.
     """
     from fairway.bench import shards as command
 
-    options = command.ShardOptions(tenants, seconds, turns, burn_jobs, shards)
+    options = command.ShardOptions(tenants, seconds, slices, burn_jobs, shards)
     return command.run(options, json_output=json)
 
 

@@ -26,11 +26,9 @@ from fairway.bench.pickup import offer, pickup_seconds, timed
 from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.rig.load import Tally, closed_loop
 from fairway.rig.load_client import post
-from fairway.rig.program import Program
 from fairway.rig.quantile import quantile
 
 Requests = Iterator[tuple[bytes, int]]  # each with its number of jobs
-Note = Callable[[float], None]  # told at both ends of what is timed: how many jobs are done
 
 BATCH = 100
 SLOTS = 2000
@@ -50,6 +48,9 @@ class Pressure(NamedTuple):
     connections: int
     backlog_max: int = BACKLOG_MAX
     settle: bool = True  # wait until all that was accepted is done
+
+
+OF_BATCHES, OF_SINGLES = Pressure(24), Pressure(32)
 
 
 def run(options: EngineOptions, *, json_output: bool) -> int:
@@ -120,30 +121,16 @@ def _drawn(platform: BenchPlatform, request: Callable[[str], bytes], jobs: int) 
 # -- parts -------------------------------------------------------------------------------------
 
 
-def ignore(done: float) -> None:
-    """Nobody wants to know."""
+async def batches(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
+    return await lifecycle(platform, batch_requests(platform), seconds, OF_BATCHES)
 
 
-async def batches(
-    platform: BenchPlatform, seconds: float, note: Note = ignore
-) -> tuple[float, Tally]:
-    requests = batch_requests(platform)
-    return await lifecycle(platform, requests, seconds, Pressure(24), note)
-
-
-async def singles(
-    platform: BenchPlatform, seconds: float, note: Note = ignore
-) -> tuple[float, Tally]:
-    requests = single_requests(platform)
-    return await lifecycle(platform, requests, seconds, Pressure(32), note)
+async def singles(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
+    return await lifecycle(platform, single_requests(platform), seconds, OF_SINGLES)
 
 
 async def lifecycle(
-    platform: BenchPlatform,
-    requests: Requests,
-    seconds: float,
-    pressure: Pressure,
-    note: Note = ignore,
+    platform: BenchPlatform, requests: Requests, seconds: float, pressure: Pressure
 ) -> tuple[float, Tally]:
     """Jobs recorded a second while the load keeps a bounded backlog going."""
     watch = Watch(platform)
@@ -164,11 +151,9 @@ async def lifecycle(
         await asyncio.sleep(WARM_SECONDS)
         await watch.look()
         began, before = time.perf_counter(), watch.done
-        note(before)
         tally = await load
         await watch.look()
         rate = (watch.done - before) / (time.perf_counter() - began)
-        note(watch.done)
     finally:
         load.cancel()
         following.cancel()
@@ -226,24 +211,18 @@ async def burn(platform: BenchPlatform, jobs: int) -> float:
     return await drain(platform, jobs)
 
 
-async def drain(
-    platform: BenchPlatform, jobs: int, noting: Callable[[Program], Note] = lambda worker: ignore
-) -> float:
-    """Jobs a second while one worker drains what was queued before it came; `noting` is asked with
-    that worker for whom to tell."""
+async def drain(platform: BenchPlatform, jobs: int) -> float:
+    """Jobs a second while one worker drains what was queued before it came."""
     watch = Watch(platform)
     await watch.look()
     before = watch.done
     worker = await platform.start_worker(SLOTS)
-    note = noting(worker)
     while watch.done == before:
         await watch.look()
         await asyncio.sleep(0.005)
     began, first = time.perf_counter(), watch.done
-    note(first)
     await watch.settle(before + jobs)
     rate = (watch.done - first) / (time.perf_counter() - began)
-    note(watch.done)
     await worker.stop()
     return rate
 
