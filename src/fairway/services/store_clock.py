@@ -35,4 +35,8 @@ class StoreClock:
     @property
     def skew_seconds(self) -> float:
         """How far the database's clock is ahead of this machine's wall clock."""
-        return (self.unix_ms() - self._own.unix_ms()) / 1000
+        return self.ahead_seconds(self.now())
+
+    def ahead_seconds(self, moment: datetime) -> float:
+        """The same of a moment that the database has just told: it may have jumped since."""
+        return (to_unix_us(moment) // 1000 - self._own.unix_ms()) / 1000

@@ -245,6 +245,20 @@ async def test_several_months_are_closed_in_order(still: Platform, tenant: Tenan
     assert sums == [25, 50]
 
 
+async def test_no_month_is_closed_while_clocks_are_apart(
+    still: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is closed stays closed: a database's clock that jumps a month ahead for a moment would
+    have closed one that has just begun, and every tenant's statement of it were kept for good."""
+    wall, behind_ms = type(still.clock).unix_ms, 40 * 86_400_000
+    with monkeypatch.context() as patched:
+        patched.setattr(type(still.clock), "unix_ms", lambda self: wall(self) - behind_ms)
+        await close_all(still)
+        assert not (await statement(still, tenant)).is_closed
+    await close_all(still)
+    assert (await statement(still, tenant)).is_closed
+
+
 async def test_this_month_stays_open_and_the_next_is_not_there(
     still: Platform, tenant: Tenant
 ) -> None:

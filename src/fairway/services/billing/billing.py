@@ -58,7 +58,7 @@ class Billing:
             clock,
         )
         self.roll_up = RollUp(database, dispatcher, clock, ports.metrics)
-        self.month_closer = MonthCloser(database, self.roll_up, self.statements)
+        self.month_closer = MonthCloser(database, self.roll_up, self.statements, store_clock)
 
     def steps(self) -> dict[str, Step]:
         return {

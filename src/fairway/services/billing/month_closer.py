@@ -4,7 +4,8 @@
 
 Each step is on disk before the next, and each can be done again: after a crash the next owner goes
 on from what the books say. A month is closed an hour after its end, so that what ended in its last
-minutes is in it.
+minutes is in it. Not while the store's clock and ours are far apart: what is closed stays closed,
+and a clock that jumped a month ahead for a moment would close one that goes on, for all tenants.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from datetime import timedelta
 
 from fairway.core.billing.periods import Month, month_of
 from fairway.core.ids import ShardId, TenantId
+from fairway.core.retention import may_forget
 from fairway.runtime.telemetry import logger
 from fairway.services.billing.roll_up import RollUp
 from fairway.services.billing.statements import Statements
+from fairway.services.store_clock import StoreClock
 from fairway.store.billing import statements as store
 from fairway.store.billing.statements import Books, ShardTenants
 from fairway.store.connections.database import Database
@@ -35,10 +38,12 @@ class MonthCloser:
         database: Database,
         roll_up: RollUp,
         statements: Statements,
+        store_clock: StoreClock,
     ) -> None:
         self._database = database
         self._roll_up = roll_up
         self._statements = statements
+        self._store_clock = store_clock
         #: The last tenant that has its statement; after a restart all are looked at again.
         self._after: dict[tuple[ShardId, Month], TenantId] = {}
         self._failed: set[tuple[ShardId, Month]] = set()  # some statement was not kept
@@ -76,6 +81,10 @@ class MonthCloser:
     async def _close(self, books: Books) -> float:
         month = month_of(books.closed_until)
         if books.now < month.ends + GRACE:
+            return REST_SECONDS
+        skew_seconds = self._store_clock.ahead_seconds(books.now)
+        if not may_forget(skew_seconds):
+            log.error("clocks are apart, no month is closed", store_ahead_seconds=skew_seconds)
             return REST_SECONDS
         await self._roll_up.drain(books.shard)
         async with self._database.background() as connection:
