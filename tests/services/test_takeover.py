@@ -210,13 +210,29 @@ async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:
         assert platform.dispatcher.shards.open == set(), "its leases are not known yet"
 
 
+async def test_a_silent_worker_of_one_tenant_keeps_no_other_shard_closed(database_url: str) -> None:
+    """Its session is alive and says no hello to whoever takes over, and need not be of ill will."""
+    leases = dict.fromkeys(QUICK.lease_seconds, 60.0)
+    patient = replace(QUICK, adoption_seconds=60.0, shard_count=4, lease_seconds=leases)
+    first, second = await open_pair(database_url, patient)
+    tenant = await add_tenant(first)
+    home = first.tenant_shards.of(tenant.id)
+    hand = Hand(first)
+    hand.tenant = tenant.id
+    await hand.say(hello=True)
+    async with standby_after(first, second):
+        others = {ShardId(number) for number in range(4)} - {home}
+        await until(lambda: set(second.dispatcher.shards.open) >= others)
+        assert home not in second.dispatcher.shards.open, "there it may hold a lease"
+
+
 async def test_workers_of_any_pool_with_lazy_leases_are_waited_for(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is written down every fifty seconds seemed gone: what it ran began once more."""
-    live_sessions, waited_for = lease_store.live_sessions, list[set[str]]()
+    live_sessions, waited_for = lease_store.live_sessions, list[set[lease_store.LiveSession]]()
 
-    async def asked(*arguments: Any) -> set[str]:
+    async def asked(*arguments: Any) -> set[lease_store.LiveSession]:
         waited_for.append(await live_sessions(*arguments))
         return waited_for[-1]
 
@@ -237,7 +253,7 @@ async def test_workers_of_any_pool_with_lazy_leases_are_waited_for(
         async with second.database.background() as connection:
             await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '40 s'")
         await until(lambda: bool(waited_for))
-        assert waited_for == [{hand.key}]
+        assert waited_for == [{lease_store.LiveSession(hand.key)}]
         hand.platform = second
         await hand.say(hello=True, running=[holding(lease)])
         await until(lambda: owns_all(second))

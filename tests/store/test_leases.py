@@ -14,6 +14,7 @@ from fairway.store import leases
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import Heartbeat, beat, leave
 from fairway.store.leases import (
+    LiveSession,
     NamedJob,
     Origin,
     SessionRow,
@@ -109,11 +110,11 @@ async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connec
     terms = {SHARD: Term(await own(connection))}
     loud, quiet = session_key(), session_key()
     await see_sessions(connection, terms, [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
-    assert await live_sessions(connection, SHARD, "", 10) == {loud, quiet}
+    assert await live_sessions(connection, SHARD, "", 10) == {LiveSession(loud), LiveSession(quiet)}
     assert await silent_sessions(connection, terms, 10) == {}
     await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '30 s'")
     await see_sessions(connection, terms, [SessionRow(loud, "w1")])
-    assert await live_sessions(connection, SHARD, "", 10) == {loud}
+    assert await live_sessions(connection, SHARD, "", 10) == {LiveSession(loud)}
     silent = await silent_sessions(connection, terms, 10)
     assert silent.keys() == {quiet}
     assert 30 <= silent[quiet] < 40
@@ -137,9 +138,9 @@ async def test_sessions_are_of_the_server_that_heard_them(connection: Connection
         ),
     )  # fmt: skip
     assert await live_sessions(connection, SHARD, "", 10) == set()
-    assert await live_sessions(connection, SHARD, "other", 10) == {theirs}
+    assert await live_sessions(connection, SHARD, "other", 10) == {LiveSession(theirs)}
     await leave(connection, "other")
-    assert await live_sessions(connection, SHARD, "", 10) == {theirs}
+    assert await live_sessions(connection, SHARD, "", 10) == {LiveSession(theirs)}
     await connection.execute("UPDATE worker_sessions SET seen_at = now() - interval '30 s'")
     assert await silent_sessions(connection, terms, 10) == {}
     await forget_sessions(connection, terms, [theirs])
@@ -152,7 +153,7 @@ async def test_what_a_server_of_the_build_before_wrote_is_read(connection: Conne
         "INSERT INTO sessions (shard, session, worker, seen_at, opener)"
         " VALUES ($1, $2, 'w', now(), 'a')", SHARD, session,
     )  # fmt: skip
-    assert await live_sessions(connection, SHARD, "", 10) == {session}
+    assert await live_sessions(connection, SHARD, "", 10) == {LiveSession(session)}
     found = await whose_sessions(connection, SHARD, [session])
     assert found == {session: Origin("w", None, "a", False)}
     assert await whose_sessions(connection, ShardId(1), [session]) == {}

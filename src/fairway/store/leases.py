@@ -18,6 +18,7 @@ from fairway.store.connections.database import (
     Connection,
     execute,
     fetch,
+    fetch_as,
     fetch_value,
     fetch_values,
 )
@@ -162,15 +163,20 @@ async def silent_sessions(
     return dict(map(tuple, rows))
 
 
+class LiveSession(NamedTuple):
+    """One that may hold leases which nobody wrote."""
+
+    session: str
+    tenant: TenantId | None = None  # whose jobs alone it runs; None: anybody's, or not known
+
+
 async def live_sessions(
     connection: Connection, shard: ShardId, last_owner: str, silence_seconds: float
-) -> set[str]:
-    """Those that may hold leases of the shard which nobody wrote."""
+) -> set[LiveSession]:
+    """Of the shard, or of others that its last owner had."""
     silence = timedelta(seconds=silence_seconds)
-    live = await fetch_values(
-        connection, _SQL["live_sessions"], shard=shard, last_owner=last_owner, silence=silence
-    )
-    return set(live)
+    asked = {"shard": shard, "last_owner": last_owner, "silence": silence}
+    return set(await fetch_as(LiveSession, connection, _SQL["live_sessions"], **asked))
 
 
 async def forget_sessions(

@@ -208,8 +208,9 @@ class TakeOver:
         async with self._database.hot(at=shard) as connection:
             last = self._last_owners.get(shard, "")
             live = await lease_store.live_sessions(connection, shard, last, silence)
+        live_here = self._here(live, shard)
         early_seconds = self._settings.term_seconds if shard in self._early else 0.0
-        await self._hear_from(live, self._settings.adoption_seconds + early_seconds)
+        await self._hear_from(live_here, self._settings.adoption_seconds + early_seconds)
 
     async def _hear_from_all(self, shard: ShardId) -> None:
         """As above, after a long time in which nobody heard workers, and none wrote them off."""
@@ -217,7 +218,14 @@ class TakeOver:
         silence = settings.degraded_after_seconds + STAND_IN_SECONDS
         async with self._database.hot(at=shard) as connection:
             live = await lease_store.live_sessions(connection, shard, "", silence)
-        await self._hear_from(live, STAND_IN_ADOPTIONS * settings.adoption_seconds)
+        live_here = self._here(live, shard)
+        await self._hear_from(live_here, STAND_IN_ADOPTIONS * settings.adoption_seconds)
+
+    def _here(self, live: Collection[lease_store.LiveSession], shard: ShardId) -> set[str]:
+        """Those that may hold leases of this shard. A tenant's own workers hold none of another's,
+        so one of them that says nothing keeps nobody else's jobs waiting."""
+        home_of = self._dispatcher.homes().of
+        return {one.session for one in live if one.tenant is None or home_of(one.tenant) == shard}
 
     async def _before_open(self, shards: Collection[ShardId]) -> None:
         await self._ports.before_open(shards)

@@ -82,15 +82,15 @@ WHERE server = ANY (ARRAY(
 
 -- name: live_sessions
 -- Whom the shard's last owner heard a moment ago, and those whose servers are gone: the last owner may have died
--- before it heard the workers of the one before it.
-SELECT DISTINCT replace(found.session::text, '-', '') AS session
+-- before it heard the workers of the one before it. With the tenant, of those that run one tenant's jobs only.
+SELECT DISTINCT replace(found.session::text, '-', '') AS session, found.tenant
 FROM (
-    SELECT session FROM worker_sessions
+    SELECT session, tenant FROM worker_sessions
     WHERE seen_at >= now() - :silence::interval
       AND (server = :last_owner
            OR NOT EXISTS (SELECT FROM servers WHERE servers.name = worker_sessions.server AND servers.expires_at >= now()))
     UNION ALL
-    SELECT session FROM sessions WHERE shard = :shard AND seen_at >= now() - :silence::interval
+    SELECT session, tenant FROM sessions WHERE shard = :shard AND seen_at >= now() - :silence::interval
 ) AS found
 
 -- name: forget_sessions
