@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -46,6 +47,11 @@ on_a_cluster = pytest.mark.skipif(not URL, reason="needs a Citus cluster")
 OTHERS = resources.files("fairway.store").joinpath("queries", "distributed")
 ONLY_THERE = {"removals.sql", "bookings.sql"}
 IN_STEPS = {"record_successes", "record_parents", "settle"}  # read by the next step
+DATA_NODES = "SELECT nodeport FROM pg_dist_node WHERE noderole = 'primary' AND groupid <> 0"
+END_WRITERS = """
+SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'idle in transaction'
+"""
 ONLY_FOR_EFFECT = {"pg_notify"}  # columns that nobody reads
 
 
@@ -133,6 +139,22 @@ def test_whether_a_cancelled_statement_was_kept_is_not_known(
     assert isinstance(said, DISCONNECTED)
     assert not isinstance(said, UNDONE)
     assert "not known" in str(refusal_of(said))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "could not commit transaction for shard 102012 on at least one active node",
+        "failed to prepare transaction 'citus_0_1_2_3' on host 10.0.0.11:5432",
+        "could not connect to any active placements",
+    ],
+)
+def test_a_node_that_went_away_while_it_committed_says_nothing_of_the_rows(words: str) -> None:
+    """A job that a transaction had committed was taken for one that cannot be, and set aside."""
+    said = as_said(asyncpg.InternalServerError(words))
+    assert isinstance(said, DISCONNECTED)
+    assert not isinstance(said, UNDONE)
+    assert not is_about_rows(said)
 
 
 def test_of_several_jobs_with_one_key_the_first_is_written() -> None:
@@ -248,6 +270,30 @@ async def test_what_is_booked_and_what_is_taken_are_kept_together(cluster: Datab
         await connection.execute("RESET client_min_messages; RESET citus.log_remote_commands")
         connection.remove_log_listener(hear)
     assert any("PREPARE TRANSACTION" in message.message for message in heard)
+
+
+@on_a_cluster
+async def test_a_node_that_ends_a_connection_before_the_commit(cluster: Database) -> None:
+    with pytest.raises(DISCONNECTED) as told:
+        await _write_without_the_node(cluster)
+    assert "could not commit" in str(told.value)
+    assert not isinstance(told.value, UNDONE)
+
+
+async def _write_without_the_node(cluster: Database) -> None:
+    """It goes away between the statement and its commit."""
+    assert cluster.placement is not None
+    shard = cluster.placement.groups[0][0]
+    async with cluster.background() as connection:
+        ports = [row["nodeport"] for row in await connection.fetch(DATA_NODES)]
+    async with cluster.hot() as connection, connection.transaction():
+        await submissions.insert_jobs(connection, shard, [_job(shard, 4)])
+        for port in ports:
+            here = urlsplit(URL)
+            there = here._replace(netloc=f"{here.username}@{here.hostname}:{port}").geturl()
+            node = await connect_for_once(there, "fairway-test")
+            await node.execute(END_WRITERS)
+            await node.close()
 
 
 def _job(shard: ShardId, number: int) -> QueuedJob:

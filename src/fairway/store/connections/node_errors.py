@@ -7,7 +7,7 @@ English: `lc_messages` of the nodes must leave them so.
 
 A cancel says less there than on one PostgreSQL. What goes to one node is committed by that node
 alone (one phase): a coordinator that is told to stop, by a time limit say, stops waiting for the
-answer, and the node may have kept all of it.
+answer, and the node may have kept all of it. So it is when the node goes away while it commits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import asyncpg
 
 
 class CancelledInDoubt(Exception):
-    """The store was told to stop, and whether a node had kept it by then is not known. It answers:
-    its connection is good."""
+    """The store was told to stop, or a node went away while it committed: whether it had kept it by
+    then is not known. The store answers: its connection is good."""
 
 
 _BY_WORDS: tuple[tuple[str, type[asyncpg.PostgresError]], ...] = (
@@ -30,7 +30,12 @@ _BY_WORDS: tuple[tuple[str, type[asyncpg.PostgresError]], ...] = (
     ("could not extend file", asyncpg.DiskFullError),
     ("out of memory", asyncpg.OutOfMemoryError),
 )
-_CANCELLED = "canceling statement due to "
+_IN_DOUBT = (
+    "canceling statement due to ",
+    "could not commit transaction for shard ",
+    "failed to prepare transaction ",
+    "could not connect to any active placements",
+)
 HEARD = (asyncpg.InternalServerError, asyncpg.QueryCanceledError)  # what may mean something else
 
 
@@ -42,7 +47,7 @@ def as_said(error: Exception) -> Exception:
             said: Exception = kind(*error.args)
             said.__dict__.update(error.__dict__, sqlstate=kind.sqlstate)
             return said
-    if isinstance(error, asyncpg.QueryCanceledError) or words.startswith(_CANCELLED):
+    if isinstance(error, asyncpg.QueryCanceledError) or words.startswith(_IN_DOUBT):
         return CancelledInDoubt(words)
     return error
 
