@@ -9,6 +9,7 @@ import pytest
 from tests.api.house import House
 from tests.cli.program import Run, said, sentence
 
+from fairway.api.regions.gate import OF_DIRECTORY, SPEND_CAP
 from fairway.cli import remote
 from fairway.cli.processes.local_keys import FILE_NAME, LocalKeys, write_keys
 from fairway.core.errors import InvalidRequest, Unavailable
@@ -93,8 +94,54 @@ def test_of_several_servers_the_next_is_asked_and_that_is_said(
     gone = "No server answers at http://127.0.0.1:1: Connection refused."
     assert asked.err == f"fairway: {gone} Asking {house.url}.\n"
     assert run("keys", "add", "--tenant", acme[0], FAIRWAY_URL=two).status == 0
-    elsewhere = f"http://127.0.0.1:1;{house.url}"  # another region is never meant
-    assert sentence(run("limits", FAIRWAY_URL=elsewhere)) == gone
+
+
+LOST = "http://127.0.0.1:1,http://127.0.0.1:2"  # both servers of a region
+LOST_IS_TOLD = (
+    "fairway: No server answers at http://127.0.0.1:1: Connection refused."
+    " Asking http://127.0.0.1:2.\n"
+    "fairway: No server answers at http://127.0.0.1:2: Connection refused. Asking {}, another"
+    " region's.\n"
+)
+
+
+def test_where_no_server_of_a_region_answers_the_next_region_is_asked(
+    run: Run, house: House, acme: tuple[str, str]
+) -> None:
+    both, told = f"{LOST};{house.url}", LOST_IS_TOLD.format(house.url)
+    made = run("jobs", "submit", "cli.elsewhere", FAIRWAY_URL=both)
+    assert (made.status, made.err) == (0, told)
+    for words in (["jobs", "show"], ["jobs", "why"]):
+        assert run(*words, made.out.strip(), FAIRWAY_URL=both).err == told
+    assert run("doctor", FAIRWAY_URL=both).err == told, "once, though it has two keys"
+    listed = run("region", "ls", FAIRWAY_URL=both)
+    assert listed.err.startswith(f"{told}fairway: There are no regions here"), "it was asked"
+    assert run("keys", "add", "--tenant", acme[0], FAIRWAY_URL=both).status == 0, "as from there"
+    other = run("limits", FAIRWAY_URL=both, FAIRWAY_API_KEY="fw_x")
+    assert (
+        other.err == f"{told}fairway: {house.url}, another region's: This API key is not valid.\n"
+    )
+
+
+def test_what_is_changed_in_one_region_alone_is_not_changed_in_the_next(
+    run: Run, house: House
+) -> None:
+    both = f"{LOST};{house.url}"
+    words = ["pause", "pool=long", "type=cli.never", "--yes"]
+    refused = run(*words, FAIRWAY_URL=both)
+    assert "Connection refused. This is done in one region alone: to mean another, name a" in (
+        refused.err
+    )
+    split = run("shards", "split", "--to", "9999", FAIRWAY_URL=both)  # looks first, and that roams
+    assert "No server of the first region answered. This is done in one region" in split.err
+    assert (refused.status, split.status) == (1, 1)
+    assert "cli.never" not in run("pauses").out
+
+
+def test_what_any_region_changes_for_all_is_what_the_servers_pass_on() -> None:
+    assert {*OF_DIRECTORY, "/v1/regions"} <= {*remote.OF_ALL_REGIONS}
+    assert {*remote.OF_ALL_REGIONS} <= {*OF_DIRECTORY, "/v1/regions", "/session"}
+    assert remote.SPEND_CAP == SPEND_CAP
 
 
 def test_what_may_have_been_heard_is_not_said_to_another_server(
@@ -129,6 +176,10 @@ def test_a_key_of_a_file_goes_to_the_addresses_of_that_file_alone(
     kept.url = "http://127.0.0.1:1,http://example.com"  # a folder of somebody else's
     write_keys(tmp_path / ".fairway" / "client.json", kept)
     assert remote.Options(key="fw_tenant_mine").tenant().urls == DEFAULT_URL
+    kept.url = "http://127.0.0.1:1,http://127.0.0.1:2;http://127.0.0.1:3"
+    write_keys(tmp_path / ".fairway" / "client.json", kept)
+    asked = remote.Options(url="http://127.0.0.1:1,http://x.example;http://127.0.0.1:3").tenant()
+    assert asked.urls == "http://127.0.0.1:1;http://127.0.0.1:3"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "http://", "nonsense"])

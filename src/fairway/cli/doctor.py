@@ -78,6 +78,8 @@ def _signs(remotes: list[Remote]) -> Signs:
         ready = remotes[0].reply("GET", "/readyz")
     except Unavailable:
         return Signs(is_answering=False)
+    for remote in remotes[1:]:
+        remote.begin_with(remotes[0])
     seen: dict[str, Any] = {"failing_checks": _failing(ready), "disk": _disk()}
     seen |= _of_metrics(remotes[0])
     for remote in remotes:

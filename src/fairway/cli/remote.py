@@ -6,8 +6,10 @@ belong together: the key of a file is shown to the address of that file only. An
 folder that is not this machine's is shown no other key: the folder may be somebody else's.
 
 Of several servers (`FAIRWAY_URL` with commas) the next is asked when one gives no answer, and that
-is said: one dead server must not look like all. Servers of other regions (after a semicolon) are
-not asked: what an operator does is meant for one.
+is said: one dead server must not look like all. Servers of the next region (after a semicolon) are
+asked when none of the one before answers: that is when `fairway region failover` is needed. What an
+operator changes in one region alone, such as its shards, is meant for the first, and goes nowhere
+else.
 """
 
 from __future__ import annotations
@@ -30,7 +32,13 @@ from fairway.cli.terminal.flag_words import in_flags, typed_flags
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
-from fairway.sdk.http.addresses import DEFAULT_URL, checked_regions, is_this_machine
+from fairway.sdk.http.addresses import (
+    DEFAULT_URL,
+    both_in,
+    checked_regions,
+    is_this_machine,
+    text_of,
+)
 from fairway.wire.problems import error_of
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ Role = Literal["tenant", "operator"]
 
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
 WHERE = Group("Server", sort_key=9)
+ONE_REGION = "This is done in one region alone: to mean another, name a server of it with --url."
 WAIT_SECONDS = 30.0
 CONNECT_SECONDS = 5.0  # of one among several servers
 NO_TENANT_HERE = (
@@ -47,6 +56,11 @@ NO_TENANT_HERE = (
     " keys open every region."
 )
 TENANT_HEADER = "fairway-tenant"  # for whom an operator acts
+READING = ("GET", "HEAD")
+#: What operators change by any region alike; a budget is in the books of one.
+OF_ALL_REGIONS = ("/v1/regions", "/v1/tenants", "/v1/tiers", "/v1/keys", "/session")
+SPEND_CAP = "/spend-cap"
+UNAUTHENTICATED = 401
 
 
 @Parameter(name="*")
@@ -105,9 +119,8 @@ class Options(Output):
             if given:
                 return Address(url, given)
             for one in known:
-                its = _addresses(one.url)
-                if named := [text for address, text in _addresses(url).items() if address in its]:
-                    return Address(",".join(named), one.key)
+                if named := both_in(url, one.url):
+                    return Address(named, one.key)
             return Address(url, "")
         return next(
             (Address(one.url, given or one.key) for one in known), Address(DEFAULT_URL, given or "")
@@ -162,11 +175,6 @@ def _address(profile: Profile, role: Role) -> Address:
     return Address(profile.url, profile.key if role == "tenant" else profile.operator_key)
 
 
-def _addresses(urls: str) -> dict[str, str]:
-    """The addresses of the first region, to be compared; as they are written."""
-    return {one.strip().rstrip("/"): one for one in urls.split(";")[0].split(",")}
-
-
 PLAIN = Options()
 MINE = Whose()
 
@@ -177,6 +185,11 @@ class Reply(NamedTuple):
     content: bytes
 
 
+class KnownServer(NamedTuple):
+    url: str
+    region: int  # which of those that were named; 0 is the first
+
+
 class Remote:
     """One server of those that were named, spoken to with one key.
 
@@ -185,7 +198,12 @@ class Remote:
     """
 
     def __init__(self, url: str, key: str, acting_for: str | None = None) -> None:
-        self.url, *self._others = url.split(",")  # the one that is asked, and who is asked next
+        #: The one that is asked, and who is asked next; those that can be.
+        self._places = [
+            KnownServer(one, number)
+            for number, part in enumerate(url.split(";"))
+            for one in part.split(",")
+        ]
         self._told: set[str] = set()
         self.key = key
         self._acting_for = acting_for
@@ -194,9 +212,25 @@ class Remote:
         self.scope = parsed.scope if parsed else ""  # what the key says of itself
 
     @property
+    def url(self) -> str:
+        """Who is asked."""
+        return self._places[0].url
+
+    @property
     def urls(self) -> str:
         """All that it may ask, as FAIRWAY_URL has them; first who is asked first."""
-        return ",".join((self.url, *self._others))
+        regions: dict[int, list[str]] = {}
+        for place in self._places:
+            regions.setdefault(place.region, []).append(place.url)
+        return ";".join(map(",".join, regions.values()))
+
+    def begin_with(self, other: Remote) -> None:
+        """Ask first whom another has found to answer; what it said of the others was said."""
+        places = {place.url: place for place in self._places}
+        if (found := places.get(other.url)) is not None:
+            at = self._places.index(found)
+            self._places = self._places[at:] + self._places[:at]
+            self._told |= other._told
 
     def client(self) -> Client:
         """The SDK's, for what is followed: it comes back by itself, and costs its import."""
@@ -228,6 +262,8 @@ class Remote:
             is_ours = isinstance(problem, dict) and "code" in problem
             if not is_ours:
                 raise _stranger(self.url, reply)
+            if reply.status == UNAUTHENTICATED and self._places[0].region:
+                problem["detail"] = f"{self.url}, another region's: {problem.get('detail', '')}"
             raise in_flags(error_of(problem), typed_flags(sys.argv[1:]))
         return _json(reply.content)
 
@@ -248,24 +284,33 @@ class Remote:
         content = None if body is None else msgspec.json.encode(body)
         if content is not None:
             said["content-type"] = "application/json"
-        for _ in self._others:
+        first_alone = self._is_of_one_region(method, path)
+        for next_place in (*self._places[1:], None):
+            if first_alone and self._places[0].region:
+                raise InvalidRequest(f"No server of the first region answered. {ONE_REGION}")
             try:
                 return self._exchange(method, where, content, said)
             except (HTTPException, OSError) as error:
-                if method != "GET" and not isinstance(error, _NotReached):
-                    raise self._no_answer(error) from error  # it may have been heard
+                may_be_heard = method not in READING and not isinstance(error, _NotReached)
+                if next_place is None or may_be_heard:
+                    raise self._no_answer(error) from error
+                if first_alone and next_place.region:
+                    raise self._no_answer(error, ONE_REGION) from error
                 self._go_on(error)
-        try:
-            return self._exchange(method, where, content, said)
-        except (HTTPException, OSError) as error:
-            raise self._no_answer(error) from error
+        raise AssertionError("the last place answers or raises")
+
+    def _is_of_one_region(self, method: str, path: str) -> bool:
+        """Whether each region would do it for itself alone: an operator means one of them."""
+        if method in READING or self.scope != "operator" or self._acting:
+            return False
+        return not path.startswith(OF_ALL_REGIONS) or path.endswith(SPEND_CAP)
 
     def _exchange(
         self, method: str, where: str, content: bytes | None, headers: dict[str, str]
     ) -> Reply:
         parts = _split(self.url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        patience = CONNECT_SECONDS if self._others else WAIT_SECONDS
+        patience = CONNECT_SECONDS if len(self._places) > 1 else WAIT_SECONDS
         connection = kind(parts.hostname or "", parts.port, timeout=patience)
         with closing(connection):
             try:
@@ -285,14 +330,16 @@ class Remote:
 
     def _go_on(self, error: Exception) -> None:
         """To the next server, which is said once of each."""
-        left, (self.url, *self._others) = self.url, (*self._others, self.url)
-        if left not in self._told:
-            self._told.add(left)
-            words = f"No server answers at {left}: {_why(error)}. Asking {self.url}."
+        left, *others = self._places
+        self._places = [*others, left]
+        if left.url not in self._told:
+            self._told.add(left.url)
+            asked = self.url if others[0].region == left.region else f"{self.url}, another region's"
+            words = f"No server answers at {left.url}: {_why(error)}. Asking {asked}."
             sys.stderr.write(f"fairway: {words}\n")
 
-    def _no_answer(self, error: Exception) -> Unavailable:
-        return Unavailable(f"No server answers at {self.url}: {_why(error)}.")
+    def _no_answer(self, error: Exception, more: str = "") -> Unavailable:
+        return Unavailable(f"No server answers at {self.url}: {_why(error)}. {more}".rstrip())
 
     def pages(self, path: str, name: str, most: int, **query: Any) -> list[dict[str, Any]]:
         """The items of a list over as many pages as it takes, so many at most."""
@@ -336,7 +383,7 @@ def _stranger(url: str, reply: Reply) -> Unavailable:
 
 def _checked(url: str) -> str:
     try:
-        return ",".join(checked_regions(url)[0])
+        return text_of(checked_regions(url))
     except ValueError as error:
         raise InvalidRequest(f"{error}.") from None
 

@@ -55,6 +55,18 @@ def text_of(regions: tuple[tuple[str, ...], ...]) -> str:
     return ";".join(map(",".join, regions))
 
 
+def both_in(urls: str, known: str) -> str:
+    """Those addresses that are in both, by regions as the first has them."""
+    its = {_bare(one) for one in known.replace(";", ",").split(",")}
+    regions = [[one for one in part.split(",") if _bare(one) in its] for part in urls.split(";")]
+    return ";".join(",".join(part) for part in regions if part)
+
+
+def _bare(url: str) -> str:
+    """To be compared."""
+    return url.strip().rstrip("/")
+
+
 def is_this_machine(text: str) -> bool:
     """Whether all addresses in this text are of this machine."""
     return all(map(_is_loopback, text.replace(";", ",").split(",")))
