@@ -9,6 +9,7 @@ from tests.cli.program import Run, sentence
 
 from fairway.cli import regions
 from fairway.cli.remote import Options
+from fairway.core.errors import InvalidRequest
 
 
 class Before:
@@ -26,6 +27,34 @@ class Before:
 
     def record(self, *_: object) -> None:
         """Nothing is shown."""
+
+
+class Directory(Before):
+    """`eu` answers, as far as it knows; `ap` is lost."""
+
+    def get(self, path: str) -> dict[str, Any]:
+        eu = {"name": "eu", "is_here": False, "is_reachable": True, "tenants": 3}
+        ap = {"name": "ap", "is_here": False, "is_reachable": False, "tenants": 2}
+        us = {"name": "us", "is_here": True, "is_reachable": True, "tenants": 1}
+        return {"here": "us", "lag_seconds": 0.0, "regions": [eu, us, ap]}
+
+
+def test_a_region_that_answers_is_not_failed_over_by_a_slip(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    directory = Directory()
+    options = cast(Options, directory)
+    for source in ("eu", "us"):
+        to = "ap" if source == "us" else "us"
+        with pytest.raises(InvalidRequest, match=f"{source} answers, so it is not lost. Nothing"):
+            regions.failover(source, to=to, yes=True, options=options)
+    assert (directory.asked, capsys.readouterr().err) == ([], "")
+    regions.failover("ap", to="us", yes=True, options=options)
+    with pytest.raises(InvalidRequest, match="Nobody can be asked here: say --yes"):
+        regions.failover("eu", to="us", force=True, options=options)
+    regions.failover("eu", to="us", force=True, yes=True, options=options)
+    assert directory.asked == [{"to": "us"}, {"to": "us", "force": True}]
+    assert "a failover is done nevertheless" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("force", [False, True])

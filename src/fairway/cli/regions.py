@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from fairway.cli.remote import PLAIN, Options, Remote
 from fairway.cli.terminal.job_text import counted
 from fairway.cli.terminal.output import Column, Record, Yes, agreed, say
+from fairway.core.errors import InvalidRequest
 from fairway.core.insight.spans import span
 from fairway.core.regions.unlike import REFUSES
 
@@ -114,8 +115,15 @@ def set_home(
 
 
 @app.command
-def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN) -> None:
-    """Make another region the home of all tenants of a region that is lost.
+def failover(
+    source: str,
+    *,
+    to: str,
+    force: Annotated[bool, Parameter(negative=())] = False,
+    yes: Yes = False,
+    options: Options = PLAIN,
+) -> None:
+    """Make another region the home of all tenants of a region that is lost. Asks before.
 
     Parameters
     ----------
@@ -123,6 +131,9 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
         The region that is lost. Make sure that its servers do not run.
     to
         The region that takes over; ask one of its servers (--url).
+    force
+        Even if the region answers: without this it is refused then. What waits there is handed over
+        only once it has heard of this; jobs that it runs meanwhile end there.
     """
     remote = options.operator()
     known = remote.get("/v1/regions")
@@ -130,15 +141,11 @@ def failover(source: str, *, to: str, yes: Yes = False, options: Options = PLAIN
     if source != to and {source, to} <= regions.keys():  # else it is refused, and nobody is asked
         lost = regions[source]
         if lost["is_here"] or lost["is_reachable"]:
-            sys.stderr.write(
-                f"Warning: {source} answers, so it is not lost; a failover is done nevertheless."
-                " What waits there is handed over only once it has heard of this; jobs that it"
-                " runs meanwhile end there.\n"
-            )
+            _allow_though_it_answers(source, force)
         whose = f"Tenants at home in {source} ({_known_of(lost, known)})"
         agreed(f"{whose} will be at home in {to}.", yes=yes)
     where = f"/v1/regions/{quote(source, safe='')}/failover"
-    done = remote.call("POST", where, {"to": to})
+    done = remote.call("POST", where, {"to": to} | _asked(force))
     options.record(done, lambda: _said(done))
 
 
@@ -174,6 +181,20 @@ def failback(
         time.sleep(ASK_AGAIN_SECONDS)
     done["tenants"] += moved
     options.record(done, lambda: _said(done))
+
+
+def _allow_though_it_answers(source: str, force: bool) -> None:
+    """Here as well: a server of the build before does it without a word."""
+    if not force:
+        raise InvalidRequest(
+            f"{source} answers, so it is not lost. Nothing was changed. Make sure that its servers"
+            " do not run; move single tenants with `fairway region set-home`; or say --force."
+        )
+    sys.stderr.write(
+        f"Warning: {source} answers, so it is not lost; a failover is done nevertheless."
+        " What waits there is handed over only once it has heard of this; jobs that it"
+        " runs meanwhile end there.\n"
+    )
 
 
 def _known_of(lost: Record, known: Record) -> str:

@@ -342,6 +342,9 @@ async def test_a_region_that_comes_back_after_a_failover_hands_over_and_starts_n
             old.append((await near.post("/v1/jobs", json=later)).json()["id"])
             hourly = {"type": "tick", "cron": "0 * * * *"}
             assert (await near.put("/v1/schedules/hourly", json=hourly)).status_code == 201
+            there = await operator.post("/v1/regions/eu/failover", json={"to": "us"})
+            told = problem(there, 409, "CONFLICT")["detail"]
+            assert told.startswith("The region eu answers: it is not lost. Nothing was changed.")
             await regions.stop("eu")
             moved = await operator.post("/v1/regions/eu/failover", json={"to": "us"})
             assert moved.status_code == 200, moved.text

@@ -50,6 +50,9 @@ class Watch:
     async def run_once(self, now_us: int) -> float:
         return 1.0
 
+    async def answer_of(self, region: str) -> str:
+        return {"ap": "answers", "eu": ""}[region]
+
 
 def acts(database: Database, meanwhile: Callable[[], Awaitable[None]]) -> RegionActs:
     """Of `us`, which is the directory, as far as it knows."""
@@ -140,6 +143,18 @@ async def test_who_takes_over_from_the_directory_becomes_it(database: Database) 
         row = await store.read_region(connection)
     assert (row.directory, row.directory_term) == ("us", moved.directory_term)
     assert row.directory_term > 7
+
+
+@pytest.mark.usefixtures("us")
+async def test_a_region_that_answers_is_failed_over_by_force_alone(database: Database) -> None:
+    asked = acts(database, nothing)
+    before = await home_of(database)
+    with pytest.raises(Conflict, match=r"The region ap answers: it is not lost\."):
+        await asked.fail_over("ap", "us", OPERATOR)
+    async with database.background() as connection:
+        term = (await store.read_region(connection)).directory_term
+    assert await home_of(database) == before
+    assert (await asked.fail_over("ap", "us", OPERATOR, force=True)).directory_term > term
 
 
 @pytest.mark.usefixtures("us")

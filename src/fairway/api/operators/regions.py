@@ -136,7 +136,8 @@ async def fail_over_region(request: Request, platform: Platform, actor: Actor) -
     All its tenants are at home in another region from now on, which dispatches what comes for them.
     If the lost one was the directory, the other becomes it. What waits in the lost region's store
     stays there until it is back: then it learns of this before it starts anything, and hands it
-    over. Nobody but you knows that a region is lost: make sure that it does not run.
+    over. Nobody but you knows that a region is lost: make sure that it does not run. While it
+    answers this is refused with 409, unless you force it.
     """
     regions, source = _regions(platform), request.path_params["name"]
     wanted = await decoded(request, FailoverWish)
@@ -145,7 +146,9 @@ async def fail_over_region(request: Request, platform: Platform, actor: Actor) -
         body = msgspec.json.encode(wanted)
         passed: Response = await request.app.state.gate.reply_of(request, where, body)
         return passed
-    return json_reply(_moved(await regions.acts.fail_over(source, wanted.to, actor)))
+    return json_reply(
+        _moved(await regions.acts.fail_over(source, wanted.to, actor, force=wanted.force))
+    )
 
 
 @Endpoint(

@@ -111,13 +111,24 @@ class RegionActs:
             await self._watch.run_once(0)
         return tenant
 
-    async def fail_over(self, source: str, target: str, actor: Actor) -> Moved:
-        """All tenants of a region that is lost, on an operator's word."""
+    async def fail_over(
+        self, source: str, target: str, actor: Actor, *, force: bool = False
+    ) -> Moved:
+        """All tenants of a region that is lost, on an operator's word.
+
+        One that answers is not lost: a slip, unless that is said as well.
+        """
         self._check_named(source)
         if source == target:
             raise InvalidRequest("A region cannot take over from itself.", field="/to")
         if target != self._map.here:
             self._check_target(target)
+        if not force and (does := await self._watch.answer_of(source)):
+            raise Conflict(
+                f"The region {source} {does}: it is not lost. Nothing was changed. Make sure that"
+                " its servers do not run; move single tenants with `fairway region set-home`; or"
+                " say force=true."
+            )
         heard = max((one.directory_term for one in self._watch.states.values()), default=0)
         async with told_if_away, self._database.people() as connection, connection.transaction():
             row = await self._lock_homes(connection, source if target == self._map.here else None)
@@ -126,7 +137,7 @@ class RegionActs:
             else:
                 term = await store.raise_term(connection, row.directory)
             moved = await store.fail_over(connection, source, target, row.directory, term)
-            after = {"target": target, "tenants": moved, "directory_term": term}
+            after = {"target": target, "tenants": moved, "directory_term": term, "force": force}
             act = Act("fail_over_region", source, before={"directory": row.directory}, after=after)
             await self._audit_log.add(connection, actor, act)
         await self._watch.run_once(0)

@@ -131,6 +131,12 @@ class RegionWatch:
             return 0.0
         return max((row.now - row.known_until).total_seconds(), 0.0)
 
+    async def answer_of(self, region: str) -> str:
+        """What another region does when it is asked now; empty: it gives no answer."""
+        if await self._ask_state(region) is not None:
+            return "answers"
+        return REFUSES if self.troubles.get(region) == REFUSES else ""
+
     # -- a look ------------------------------------------------------------------------------
 
     async def _look(self) -> None:

@@ -70,10 +70,20 @@ class HomeView(Struct, kw_only=True):
     term: Annotated[int, doc("Grows with every move; 0: it never moved.")]
 
 
-class FailoverWish(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Who takes over the tenants of a region that is lost."""
+class FailoverWish(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who takes over the tenants of a region that is lost.
+
+    What is not wished is not passed on: a directory of the build before knows no `force`.
+    """
 
     to: Annotated[RegionName, doc("The region that becomes their home.")]
+    force: Annotated[
+        bool,
+        doc(
+            "Even if the region answers. What waits there is handed over once it has heard of this;"
+            " jobs that it runs meanwhile end there."
+        ),
+    ] = False
 
 
 class FailbackWish(Struct, kw_only=True, forbid_unknown_fields=True):
