@@ -12,6 +12,7 @@ from fairway.cli.doctor import _signs
 from fairway.cli.remote import Remote, Reply
 from fairway.core.diagnosis import ailments
 from fairway.core.tenant import tenant_moving
+from fairway.services.platform import Platform
 
 
 def test_a_job_that_nobody_runs_is_found(run: Run, job: str) -> None:
@@ -53,6 +54,30 @@ def test_a_pause_is_among_it(run: Run, acme: tuple[str, str]) -> None:
     out = run("doctor").out
     run("resume", f"tenant={acme[0]}", "pool=long")
     assert f"Paused: pool=long of {acme[0]}." in out
+
+
+def test_a_server_that_died_is_among_it(run: Run, house: House) -> None:
+    """Its row stays for an hour; one that leaves takes it along."""
+
+    async def add(platform: Platform) -> None:
+        async with platform.database.background() as connection:
+            await connection.execute(
+                "INSERT INTO servers SELECT 'a-dead-one', 'http://10.0.0.9:1', true, false,"
+                " now() - interval '1 h', now() - interval '21 s', now() - interval '15 s'"
+            )
+
+    async def remove(platform: Platform) -> None:
+        async with platform.database.background() as connection:
+            await connection.execute("DELETE FROM servers WHERE name = 'a-dead-one'")
+
+    house.inside(add)
+    try:
+        out = run("doctor").out
+    finally:
+        house.inside(remove)
+    assert "Server a-dead-one (http://10.0.0.9:1) stopped answering 2" in out
+    assert " s ago without having left; its shards are with " in out
+    assert "→ fairway servers" in out
 
 
 class Moving(Remote):

@@ -16,6 +16,9 @@ signs = st.builds(
     Signs,
     is_answering=st.booleans(),
     failing_checks=st.lists(st.sampled_from(["database", "shards_open", "new"])).map(tuple),
+    gone_servers=st.dictionaries(words, st.floats(0, 1e4)),
+    owners=some,
+    unowned_shards=counts,
     pools=st.dictionaries(words, st.builds(PoolLoad, counts, counts, counts, st.floats(0, 1e6))),
     workers=st.none() | counts,
     silent_workers=some,
@@ -77,6 +80,23 @@ BEHIND = PoolLoad(7, 0, 0, 90.0)
         (Signs(capped=("acme",)), Pain.STUCK, "no more jobs start: acme."),
         (Signs(suspended=("acme", *"abcdef")), Pain.NOTE, "acme, a, b, c, d and 2 more."),
         (Signs(moving=(("acme", "1 runs."),)), Pain.STUCK, "acme stands still: it is being moved"),
+        (
+            Signs(gone_servers={"a": 20.0}, owners=("b",)),
+            Pain.NOTE,
+            "Server a stopped answering 20 s ago without having left; its shards are with b.",
+        ),
+        (Signs(gone_servers={"a": 9.0}, owners=("b", "c")), Pain.NOTE, "; others took its shards."),
+        (
+            Signs(gone_servers={"a": 1.0}, owners=("b",), unowned_shards=3),
+            Pain.STUCK,
+            "without having left; 3 shards have no owner now.",
+        ),
+        (
+            Signs(gone_servers={"a": 300.0, "d": 20.0}, owners=("b",)),
+            Pain.NOTE,
+            "Servers d, a stopped answering, the last 20 s ago, without having left; their shards"
+            " are with b.",
+        ),
         (Signs(failing_checks=("shards_open",)), Pain.DOWN, "No server gives out the jobs"),
         (Signs(regions_away=("eu",)), Pain.STUCK, "No server of the region answers: eu."),
         (
@@ -101,6 +121,10 @@ BEHIND = PoolLoad(7, 0, 0, 90.0)
 def test_what_hurts_how_much(seen: Signs, pain: Pain, part: str) -> None:
     (one,) = ailments(seen)
     assert (one.pain, part in one.what) == (pain, True), one
+
+
+def test_of_servers_that_are_there_nothing_is_said() -> None:
+    assert ailments(Signs(owners=("a", "b"), unowned_shards=0)) == []
 
 
 def test_a_type_that_only_waits_its_turn_is_well() -> None:

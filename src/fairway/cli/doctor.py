@@ -154,6 +154,7 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
         "draining_workers": tuple(one["name"] for one in workers if one["draining"]),
         "pauses": _pauses(remote),
         "region_troubles": _region_troubles(remote),
+        **_of_servers(remote.get("/v1/servers")),
         "capped": tuple(remote.get("/v1/spend-caps")["tenants"]),
         "suspended": tuple(
             one["name"] for one in remote.get("/v1/tenants", state="suspended")["tenants"]
@@ -163,6 +164,20 @@ def _of_operator(remote: Remote) -> dict[str, Any]:
             for one in remote.get("/v1/shards")["moves"]
             if one["finished_at"] is None
         ),
+    }
+
+
+def _of_servers(found: dict[str, Any]) -> dict[str, Any]:
+    there = [one for one in found["items"] if one["state"] != "gone"]
+    owned = sum(one["shards"] for one in there)
+    return {
+        "gone_servers": {
+            f"{one['name']} ({one['url']})" if one["url"] else one["name"]: silent
+            for one in found["items"]
+            if one["state"] == "gone" and (silent := one["heartbeat_age_seconds"]) is not None
+        },
+        "owners": tuple(one["name"] for one in there if one["shards"]),
+        "unowned_shards": max(found["shards"] - owned, 0),
     }
 
 

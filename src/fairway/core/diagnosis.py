@@ -60,6 +60,9 @@ class Signs:
 
     is_answering: bool = True
     failing_checks: tuple[str, ...] = ()
+    gone_servers: Mapping[str, float] = field(default_factory=dict)  # did not leave; silent so long
+    owners: tuple[str, ...] = ()  # servers that own shards now
+    unowned_shards: int = 0
     pools: Mapping[str, PoolLoad] = field(default_factory=dict)
     workers: int | None = None
     silent_workers: tuple[str, ...] = ()
@@ -91,6 +94,7 @@ def ailments(signs: Signs) -> list[Ailment]:
         return [Ailment(Pain.DOWN, "No server answers.", "fairway check")]
     found = [
         *_of_servers(signs),
+        *_of_gone_servers(signs),
         *_of_regions(signs),
         *_of_workers(signs),
         *_of_waiting(signs),
@@ -137,6 +141,27 @@ def _of_servers(signs: Signs) -> list[Ailment]:
         what = f"The server stood still for {span(signs.stall_seconds)} within the last minute."
         found.append(Ailment(Pain.SLOW, what, "uptime"))
     return found
+
+
+def _of_gone_servers(signs: Signs) -> list[Ailment]:
+    """Whoever stops in order is on no list any more: these died, or are cut off."""
+    if not signs.gone_servers:
+        return []
+    names = tuple(sorted(signs.gone_servers, key=lambda name: signs.gone_servers[name]))
+    several, last = len(names) > 1, span(signs.gone_servers[names[0]])
+    what = f"Server{_s(len(names))} {_some(names)} stopped answering"
+    what += f", the last {last} ago," if several else f" {last} ago"
+    what += f" without having left; {_whose_shards(signs, 'their' if several else 'its')}."
+    return [Ailment(Pain.STUCK if signs.unowned_shards else Pain.NOTE, what, "fairway servers")]
+
+
+def _whose_shards(signs: Signs, their: str) -> str:
+    if signs.unowned_shards:
+        verb = "has" if signs.unowned_shards == 1 else "have"
+        return f"{signs.unowned_shards} shard{_s(signs.unowned_shards)} {verb} no owner now"
+    if len(signs.owners) == 1:
+        return f"{their} shards are with {signs.owners[0]}"
+    return f"others took {their} shards"
 
 
 def _of_workers(signs: Signs) -> list[Ailment]:
