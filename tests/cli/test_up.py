@@ -67,6 +67,21 @@ def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: st
     assert last == "fairway: broken:app cannot be loaded; see the words above."
 
 
+def test_a_pool_that_is_not_there_ends_it(tmp_path: Path, database_url: str) -> None:
+    """Its worker was refused and started again for ever, while all was said to be up."""
+    (tmp_path / "shop.py").write_text(APP.format(name="first"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    words = ("up", "shop:app", "--reload", "--pool", "short", "shrot=2", "--port", port)
+    ended = fairway(tmp_path, *words, FAIRWAY_DATABASE_URL=database_url)
+    assert ended.status == 1
+    last = ended.err.splitlines()[-1]
+    assert last == (
+        "fairway: --pool shrot: there is no pool 'shrot'; there are short, medium, long."
+    )
+    assert "program ended" not in ended.err
+
+
 class Started:
     """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it.
 

@@ -133,6 +133,16 @@ def test_an_operators_key_is_not_a_workers(folder: Path, database_url: str) -> N
     assert len(ended.err.splitlines()) == 1
 
 
+def test_a_pool_that_is_not_there_ends_the_worker(folder: Path, database_url: str) -> None:
+    with open_house(database_url) as house:
+        door, key = house.url, house.new_key({"scope": "worker"})
+        words = ("worker", "sample:app", "--pool", "shrot", "--url", door)
+        ended = fairway(folder, *words, FAIRWAY_API_KEY=key)
+    assert ended.status == 1
+    assert "There is no pool 'shrot'; there are short, medium, long." in ended.err
+    assert "ready" not in ended.err
+
+
 def test_no_slots_are_refused_by_the_option_that_was_given() -> None:
     """It was silently the default."""
     for options, name in (((None, 0), "--slots 0"), ((["short=0"], None), "--pool short=0")):

@@ -35,6 +35,7 @@ class WorkerWishes:
     words: tuple[str, ...] = ()  # flags of `fairway worker`
     reloads: bool = False  # start them again when their sources change
     scales: bool = False  # as many as the autoscaler wants
+    pools: frozenset[str] = frozenset()  # that were named
 
 
 class Sources:

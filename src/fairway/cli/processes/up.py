@@ -35,8 +35,9 @@ from fairway.cli.processes.supervisor import (
     first_of,
 )
 from fairway.cli.processes.work import parse_pools
+from fairway.cli.remote import Remote
 from fairway.core.backoff import RestartPauses
-from fairway.core.errors import InvalidRequest
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.runtime.lasting_output import outlive_readers
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
@@ -127,10 +128,10 @@ def worker_wishes(
     pools: list[str], slots: int | None, reloads: bool, *, scales: bool = False
 ) -> WorkerWishes:
     """Said once, to every worker; a slip is better said before anything is started."""
-    parse_pools(pools, slots)
+    named = frozenset(parse_pools(pools, slots)) if pools else frozenset[str]()
     words = [word for pool in pools for word in ("--pool", pool)]
     words += [] if slots is None else ["--slots", str(slots)]
-    return WorkerWishes(tuple(words), reloads, scales)
+    return WorkerWishes(tuple(words), reloads, scales, named)
 
 
 def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
@@ -153,6 +154,18 @@ def check_scaling(targets: Sequence[str], wishes: WorkerWishes) -> None:
         raise InvalidRequest(
             f"--autoscale is for one app, and these are {len(targets)}: workers of a pool stand"
             " for each other, so one app could be left waiting. Put their jobs into one app."
+        )
+
+
+def check_pools(named: frozenset[str], url: str, key: str) -> None:
+    """Which there are only the database knows. A worker would be refused, life after life."""
+    try:
+        there = [one["name"] for one in Remote(url, key).get("/v1/pools")["pools"]]
+    except Unavailable:
+        return  # then the worker hears it
+    for name in sorted(named.difference(there)):
+        raise InvalidRequest(
+            f"--pool {name}: there is no pool {name!r}; there are {', '.join(there)}."
         )
 
 
@@ -225,7 +238,7 @@ class OneMachine:
         ended = server.start()
         try:
             if await server.ready(self._orders.stopping):
-                self._welcome()
+                await self._begin()
                 await first_of(self._orders.stopping.wait(), asyncio.shield(ended))
             server.close_intake()
             await self._companions.stop()
@@ -238,10 +251,12 @@ class OneMachine:
         ended.result()  # raises what kept it from being started
         return 1  # it said itself what is wrong
 
-    def _welcome(self) -> None:
-        targets, beside, _ = self._started
+    async def _begin(self) -> None:
+        targets, beside, wishes = self._started
         keys = read_keys(self._settings.data_dir / FILE_NAME)
         assert keys is not None, "the server wrote them before it was ready"
+        if targets and wishes.pools:
+            await asyncio.to_thread(check_pools, wishes.pools, self._settings.url, keys.worker_key)
         apps = ", ".join(targets) or "none: give an app, as in `fairway up module:app`"
         screen.print(f"  workers       {apps}")
         if beside:
