@@ -82,7 +82,7 @@ def test_an_address_that_is_none(
         ("nonsense", "'nonsense' is not of the form 'module:name'"),
         ("nowhere:app", "there is no module 'nowhere'"),
         ("nowhere.py:app", "there is no file nowhere.py"),
-        ("sample:apps", "sample has no 'apps'; it has App, app, other"),
+        ("sample:apps", "sample has no 'apps'; it has app, other"),
     ],
 )
 def test_a_wrong_target(folder: Path, target: str, words: str) -> None:

@@ -182,7 +182,7 @@ def test_load(folder: Path, target: str) -> None:
         (":app", "not of the form"),
         ("nowhere_to_be_found:app", "there is no module 'nowhere_to_be_found'"),
         ("nowhere.py:app", "there is no file nowhere.py"),
-        ("my_jobs_for_loading:ap", "has no 'ap'; it has App, app, other"),
+        ("my_jobs_for_loading:ap", "has no 'ap'; it has app, other"),
     ],
 )
 def test_load_says_what_is_missing(folder: Path, target: str, message: str) -> None:

@@ -59,6 +59,25 @@ def test_a_wrong_name_is_answered_with_those_there_are(here: Path) -> None:
             act("loading_shop:Ship")
 
 
+def test_what_a_file_imports_is_not_what_it_has(here: Path) -> None:
+    text = "import sys\nfrom pathlib import Path\nclass Shop: ...\nshop = Shop()\n"
+    (here / "loading_imports.py").write_text(text)
+    for act in (look_for, load_object):
+        with pytest.raises(LoadError, match=r"has no 'app'; it has Shop, shop$"):
+            act("loading_imports:app")
+    (here / "loading_inner.py").write_text("class Shop:\n    def open(self): ...\n")
+    with pytest.raises(LoadError, match=r"has no 'app'; it has open$"):
+        load_object("loading_inner:Shop.app")
+
+
+def test_an_import_that_fails_is_told_before_a_name_that_is_not_there(here: Path) -> None:
+    """`import fairwya` alone was answered with "it has fairwya"."""
+    (here / "loading_slips.py").write_text("import loading_fairwya\n")
+    look_for("loading_slips:app")
+    with pytest.raises(ModuleNotFoundError, match="loading_fairwya"):
+        load_object("loading_slips:app")
+
+
 @pytest.mark.parametrize(
     "text",
     [

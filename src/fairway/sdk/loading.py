@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
 #: By these a module may have names that its text does not show.
@@ -40,9 +40,12 @@ def look_for(target: str) -> None:
         _check_file(Path(place))
     else:
         path = look_for_module(place)
-    names = None if path is None else _names_in(path)
-    if names is not None and name.partition(".")[0] not in names:
-        raise _no_name(name, place, names)
+    bound = None if path is None else _names_in(path)
+    if bound is None or name.partition(".")[0] in bound:
+        return
+    if own := [one for one, is_imported in bound.items() if not is_imported]:
+        raise _no_name(name, place, own)
+    # A file of imports alone: one of them fails, perhaps, as whoever loads it hears.
 
 
 def look_for_module(name: str) -> Path | None:
@@ -69,25 +72,26 @@ def _is_found_otherwise(name: str) -> bool:
     return name in sys.modules or (name != "" and importlib.util.find_spec(name) is not None)
 
 
-def _names_in(path: Path) -> set[str] | None:
-    """What a module binds, as far as its text says; None when that cannot be told for sure."""
+def _names_in(path: Path) -> dict[str, bool] | None:
+    """What a module binds, as far as its text says, and whether it only imports that; None when it
+    cannot be told for sure."""
     text = path.read_text("utf-8", "replace")
     is_plain = path.name != "__init__.py" and not _MAKES_NAMES.search(text)
     try:
-        names = set(_bound(ast.parse(text).body)) if is_plain else {"*"}
+        names = dict(_bound(ast.parse(text).body)) if is_plain else {"*": True}
     except (SyntaxError, ValueError):  # whoever loads it hears of that with its line
         return None
     return None if "*" in names else names
 
 
-def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, bool]]:
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
+            yield node.name, False
         elif isinstance(node, ast.alias):
-            yield node.asname or node.name.partition(".")[0]
+            yield node.asname or node.name.partition(".")[0], True
         elif isinstance(node, ast.Name):
-            yield from [node.id] if isinstance(node.ctx, ast.Store) else []
+            yield from [(node.id, False)] if isinstance(node.ctx, ast.Store) else []
         else:
             yield from _bound(ast.iter_child_nodes(node))
 
@@ -168,7 +172,16 @@ def _attribute(found: Any, name: str, place: str) -> Any:
     try:
         return getattr(found, name)
     except AttributeError:
-        raise _no_name(name, place, vars(found)) from None
+        own = [one for one, value in vars(found).items() if not _is_imported(value, found)]
+        raise _no_name(name, place, own) from None
+
+
+def _is_imported(value: Any, where: Any) -> bool:
+    """Modules, and classes and functions of others: what an app is called is not among them."""
+    if not isinstance(value, ModuleType | type | FunctionType):
+        return False
+    home = "__name__" if isinstance(where, ModuleType) else "__module__"
+    return getattr(value, "__module__", "") != getattr(where, home, "")
 
 
 def _no_name(name: str, place: str, names: Iterable[str]) -> LoadError:
