@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests.cli.program import fairway
 
+from fairway.cli.processes import app_check
 from fairway.cli.processes.companions import Sources
 
 
@@ -53,18 +54,61 @@ def test_a_slip_is_said_before_anything_is_started(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: str) -> None:
-    """It would be started again and again, each time with the same words."""
-    text = "import a_library_that_is_not_there\napp = a_library_that_is_not_there.App()\n"
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "import a_library_that_is_not_there as app\n",
+            "No module named 'a_library_that_is_not_th",
+        ),
+        ("import a_library_that_is_not_there\n", "No module named 'a_library_that_is_not_there'"),
+        ("from fairway import App\napp = App('s', ulr='http://x')\n", "argument 'ulr'"),
+        ("app = (\n", "SyntaxError: '(' was never closed"),
+        ("def app(): ...\n", "broken:app is a function, not a fairway.App"),
+    ],
+)
+def test_an_app_that_cannot_be_loaded_is_told_once_before_anything_is_started(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """It was told twice, below a platform that had been made for it and said to be up."""
     (tmp_path / "broken.py").write_text(text)
+    ended = fairway(tmp_path, "up", "broken:app", "--port", "1")
+    assert ended.status == 1
+    assert ended.err.count(words) == 1, ended.err
+    last = ended.err.splitlines()[-1]
+    assert last == "fairway: broken:app cannot be loaded; see the words above."
+    assert {one.name for one in tmp_path.iterdir()} <= {"broken.py", "__pycache__"}
+
+
+def test_an_app_that_only_its_worker_can_judge_is_told_once_by_that(
+    tmp_path: Path, database_url: str
+) -> None:
+    """It may want something of a platform that was not there yet; its schedules are no other's."""
+    (tmp_path / "broken.py").write_text("raise OSError('the platform does not answer me')\n")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     ended = fairway(tmp_path, "up", "broken:app", "--port", port, FAIRWAY_DATABASE_URL=database_url)
     assert ended.status == 1
-    assert "No module named 'a_library_that_is_not_there'" in ended.err
+    assert "Fairway is up" in ended.err + ended.out
+    assert ended.err.count("OSError: the platform does not answer me") == 1, ended.err
+    assert "schedules were not synced" not in ended.err
     assert "starting it again" not in ended.err
     last = ended.err.splitlines()[-1]
     assert last == "fairway: broken:app cannot be loaded; see the words above."
+
+
+def test_an_app_that_takes_long_to_load_is_left_to_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(app_check, "CHECK_SECONDS", 0.5)
+    text = "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\n"
+    (tmp_path / "slow.py").write_text(f"{text}time.sleep(60)\nnothing\n")
+    began = time.monotonic()
+    app_check.check_apps(["slow:app"], os.environ)
+    assert time.monotonic() - began < 30
+    if (pid := tmp_path / "pid").exists():
+        assert not Path("/proc", pid.read_text()).exists(), "nothing is left of it"
 
 
 def test_a_pool_that_is_not_there_ends_it(tmp_path: Path, database_url: str) -> None:

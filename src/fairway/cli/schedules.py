@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairway.cli.remote import MINE, Options, Whose
 from fairway.cli.terminal.list_filters import LINES_MAX
@@ -165,7 +166,12 @@ def runs(name: str, *, limit: int = 20, options: Whose = MINE) -> None:
 
 
 @app.command
-def sync(target: str, *, prune: bool = False) -> None:
+def sync(
+    target: str,
+    *,
+    prune: bool = False,
+    beside_worker: Annotated[bool, Parameter(show=False, negative=())] = False,
+) -> int:
     """Bring the schedules that an app declares to the server.
 
     Parameters
@@ -174,6 +180,8 @@ def sync(target: str, *, prune: bool = False) -> None:
         The app, as module:app or file.py:app.
     prune
         Delete schedules that this app declared before and does not any more.
+    beside_worker
+        One tells why the app cannot be loaded.
     """
     from fairway.sdk.app import App as Program
     from fairway.sdk.loading import LoadError
@@ -181,9 +189,12 @@ def sync(target: str, *, prune: bool = False) -> None:
     try:
         program = Program.load(target)
     except LoadError as error:
+        if beside_worker:
+            return os.EX_CONFIG
         raise InvalidRequest(str(error)) from None
     for line in program.sync_schedules(prune=prune):
         say(line)
+    return 0
 
 
 def _tell(found: dict[str, Any], options: Options) -> None:

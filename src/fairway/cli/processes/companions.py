@@ -125,10 +125,11 @@ class Companions:
 
     async def _sync(self, target: str) -> None:
         """Once: the schedules that an app declares are the default tenant's from now on."""
-        words = ("fairway", "schedules", "sync", target)
+        words = ("fairway", "schedules", "sync", target, "--beside-worker")
         program = Program(name="sync", words=words, environment=self._plain(), once=True)
         status = await self._place(program).run()
-        if status and not self._orders.stopping.is_set():
+        # Of an app that cannot be loaded its worker tells, which decides what comes of that.
+        if status not in (0, CANNOT_START) and not self._orders.stopping.is_set():
             log.error("schedules were not synced", target=target, status=status)
 
     def _plain(self) -> dict[str, str]:

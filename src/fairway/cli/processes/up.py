@@ -19,6 +19,7 @@ import uvloop
 from cyclopts import Parameter
 from rich.console import Console
 
+from fairway.cli.processes.app_check import check_apps
 from fairway.cli.processes.companions import Companions, WorkerWishes
 from fairway.cli.processes.data_folder import close_to_others, make_data_folder
 from fairway.cli.processes.listening import listen
@@ -46,6 +47,7 @@ from fairway.runtime.settings import Settings, checked, load
 from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for, look_for_module
 from fairway.store.postgres.embedded import EmbeddedPostgres
+from fairway.worker.limits.environment import for_runners
 
 log = logger("up")
 screen = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -121,6 +123,9 @@ def up(
     check_scaling(apps, wishes)
     flags = {"port": port, "host": host, "data_dir": data_dir, "server_processes": processes}
     settings = checked(load(os.environ, **flags))
+    if not reload:  # an app that is being edited is waited for
+        known = {"FAIRWAY_URL": settings.url, "FAIRWAY_DATA_DIR": str(settings.data_dir.resolve())}
+        check_apps(apps, for_runners(os.environ) | known)
     return uvloop.run(OneMachine(settings, Started(apps, programs, wishes)).run())
 
 
