@@ -51,6 +51,11 @@ def test_declared_terms(app: App) -> None:
     assert score.encode_result(1.5) == b"1.5"
 
 
+def test_an_app_without_a_name_says_how_to_give_it_one() -> None:
+    with pytest.raises(TypeError, match=r'an App needs a name, .*: App\("shop"\)$'):
+        App()
+
+
 def test_a_misspelt_option_is_refused_when_the_program_runs(app: App) -> None:
     """Not only by a type checker: a lost time limit would be found in production."""
     with pytest.raises(TypeError, match=r"@app.job has no option 'timout'; did you mean timeout\?"):

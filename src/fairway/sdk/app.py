@@ -46,18 +46,23 @@ OnDeathT = TypeVar("OnDeathT", bound=OnDeath)
 OnWorkerT = TypeVar("OnWorkerT", bound=OnWorker)
 
 
+_NOT_SAID: Any = None
+
+
 class App:
     """The job types of one program, by name, and the door they are handed in at."""
 
     def __init__(
         self,
-        name: str,
+        name: str = _NOT_SAID,
         *,
         url: str | None = None,
         api_key: str | None = None,
         patience: Duration = "15s",
     ) -> None:
         """`patience` is how long a call keeps trying to reach a server that is not there."""
+        if name is _NOT_SAID:
+            raise TypeError('an App needs a name, which tells its schedules apart: App("shop")')
         self.name = name
         self.jobs: dict[str, Job[..., Any]] = {}
         self.schedules: dict[str, Declared] = {}
