@@ -45,6 +45,8 @@ def test_nobody_is_asked_about_a_move_that_cannot_be(database_url: str, tmp_path
         ):
             words = ("shards", "move", tenant, "--to", str(to))
             assert sentence(fairway(tmp_path, *words, **key)).startswith(answer)
+        in_all = fairway(tmp_path, "shards", "ls", **key).out.splitlines()[-1]
+        assert "; 2 tenants in 3 parts, " in in_all
         asked = sentence(fairway(tmp_path, "shards", "move", "lone", "--to", "3", **key))
         assert asked.startswith("lone stands still until all of it is in shard 3.")
 

@@ -83,19 +83,22 @@ def list_(*, options: Options = PLAIN) -> None:
         options.rows(found, moves, MOVES, "")
     options.rows(found, found["shards"], SHARDS, "No shards.")
     if options.form == "table":
-        say(f"\n{_in_all(found['shards'])}")
+        say(f"\n{_in_all(found['shards'], found.get('tenants'))}")
 
 
-def _in_all(shards: list[dict[str, Any]]) -> str:
+def _in_all(shards: list[dict[str, Any]], whole: int | None) -> str:
+    """`whole`: the tenants, each once; a server of the build before does not say."""
     owners = Counter(one["owner"] or "nobody" for one in shards)
     told = [f"{count} owned by {name}" for name, count in owners.most_common(OWNERS_TOLD)]
     left = sum(owners.values()) - sum(count for _, count in owners.most_common(OWNERS_TOLD))
     told += [f"{left} by others"] if left else []
     least = "at least " if any(one["queued"] >= QUEUED_COUNTED_MAX for one in shards) else ""
     tenants, queued = (sum(one[name] for one in shards) for name in ("tenants", "queued"))
+    parts = "" if whole in (None, tenants) else f" in {tenants} parts"
+    homed = counted(tenants if whole is None else whole, "tenant") + parts
     return (
         f"In all {counted(len(shards), 'shard')}: {', '.join(told)};"
-        f" {counted(tenants, 'tenant')}, {least}{counted(queued, 'queued job')}."
+        f" {homed}, {least}{counted(queued, 'queued job')}."
     )
 
 

@@ -37,12 +37,13 @@ _MOVE = {
     "note": "",
 }
 _SHARD = {"shard": 0, "owner": "server-1", "term": 3, "is_open": True, "tenants": 12, "queued": 87}
+_SHARDS = {"count": 1, "tenants": 12, "shards": [_SHARD], "moves": [_MOVE]}
 
 
 @Endpoint(
     "GET /v1/shards",
     keys=("operator",),
-    reply=Reply(200, "The shards.", ShardList, {"count": 1, "shards": [_SHARD], "moves": [_MOVE]}),
+    reply=Reply(200, "The shards.", ShardList, _SHARDS),
     problems=parts.QUICK,
 )
 async def list_shards(request: Request, platform: Platform) -> Response:
@@ -53,7 +54,8 @@ async def list_shards(request: Request, platform: Platform) -> Response:
     found = await shard_count.list_shards(platform.database)
     moves = await tenant_moves.list_moves(platform.database)
     views = list(map(_view, found)), list(map(_move_view, moves))
-    return json_reply(ShardList(count=len(found), shards=views[0], moves=views[1]))
+    tenants = sum(one.firsts for one in found)
+    return json_reply(ShardList(count=len(found), tenants=tenants, shards=views[0], moves=views[1]))
 
 
 @Endpoint(

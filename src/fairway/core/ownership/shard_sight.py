@@ -22,7 +22,8 @@ class ShardSight(NamedTuple):
     owner: str | None  # the last, whether it still is or not
     has_owner: bool
     is_open: bool
-    tenants: int
+    tenants: int  # or parts of some
+    firsts: int  # of these, all but the second and later parts of one
     queued: int  # jobs; counted up to `QUEUED_COUNTED_MAX`
 
 

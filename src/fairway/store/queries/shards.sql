@@ -1,11 +1,13 @@
 -- name: list_shards
--- Every shard: who owns it, how many tenants are at home there, how many jobs wait (no more than so many are counted).
+-- Every shard: who owns it, how many tenants are at home there (of one in several shards a part is in each, the first
+-- of them without part_of), how many jobs wait (no more than so many are counted).
 SELECT shards.shard, shards.term, shards.owner, shards.expires_at >= now() AS has_owner,
        shards.expires_at >= now() AND shards.opened_term = shards.term AS is_open,
-       coalesce(homes.tenants, 0) AS tenants, waiting.jobs AS queued
+       coalesce(homes.tenants, 0) AS tenants, coalesce(homes.firsts, 0) AS firsts, waiting.jobs AS queued
 FROM shards
 LEFT JOIN (
-    SELECT coalesce(tenants.shard, tenants.id % cluster.shard_count) AS shard, count(*) AS tenants
+    SELECT coalesce(tenants.shard, tenants.id % cluster.shard_count) AS shard, count(*) AS tenants,
+           count(*) FILTER (WHERE tenants.part_of IS NULL) AS firsts
     FROM tenants, cluster WHERE tenants.state <> 'deleted' GROUP BY 1
 ) AS homes ON homes.shard = shards.shard
 CROSS JOIN LATERAL (

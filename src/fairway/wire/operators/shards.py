@@ -22,7 +22,9 @@ class ShardView(Struct, kw_only=True):
     owner: Annotated[str | None, doc("The server that owns it now; null while none does.")]
     term: Annotated[int, doc("How often it was taken over so far.")]
     is_open: Annotated[bool, doc("Its owner gives its jobs out.")]
-    tenants: Annotated[int, doc("Tenants that are at home there.")]
+    tenants: Annotated[
+        int, doc("Tenants that are at home there; one in several shards counts in each.")
+    ]
     queued: Annotated[int, doc("Jobs that wait there; 1 000 are as many as are counted.")]
 
 
@@ -50,6 +52,7 @@ class ShardList(Struct, kw_only=True):
     """All shards, by number."""
 
     count: Annotated[int, doc("How many there are.")]
+    tenants: Annotated[int, doc("In all of them, each once.")]
     shards: Annotated[list[ShardView], doc("Each of them.")]
     moves: Annotated[
         list[MoveView], doc("Of tenants: those under way first, then the last that are over.")
