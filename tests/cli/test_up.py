@@ -35,6 +35,11 @@ from fairway.cli.processes.companions import Sources
             "--pool short=many: slots must be a number, as in short=8.",
         ),
         (
+            ["--processes", "999"],
+            "The settings are not right:\n  FAIRWAY_SERVER_PROCESSES (--processes) must be from 0"
+            " to 64, not 999.",
+        ),
+        (
             ["--beside", "json.tool", "sample:app"],
             "--beside sample:app: this is an app; name apps before --beside.",
         ),
