@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from tests.cli.program import Run, said, sentence
+from tests.api.house import House
+from tests.cli.program import PROGRAM, Run, said, sentence
 
 from fairway.cli.jobs import SOON_SECONDS
 
@@ -87,3 +91,28 @@ def test_many_are_cancelled_only_when_it_is_said_which(run: Run, job: str) -> No
 def test_a_wrong_filter_is_named(run: Run) -> None:
     assert sentence(run("jobs", "list", "--state", "asleep")).startswith("--state: There is no")
     assert "limit" in sentence(run("jobs", "list", "--limit", "100000"))
+
+
+def test_who_stops_waiting_for_a_job_hears_that_it_goes_on(
+    house: House, acme: tuple[str, str], tmp_path: Path
+) -> None:
+    waiting = subprocess.Popen(
+        [PROGRAM, "jobs", "submit", "cli.nobody-runs-it", "--wait"],
+        cwd=tmp_path,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONUNBUFFERED": "1",
+            "FAIRWAY_URL": house.url,
+            "FAIRWAY_API_KEY": acme[1],
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert waiting.stdout is not None
+    job = waiting.stdout.readline().split()[1]
+    waiting.send_signal(signal.SIGINT)
+    _, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130
+    assert err == f"\nThe job goes on: `fairway jobs show {job}` shows it.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -312,8 +313,12 @@ def _value(text: str) -> Any:
 
 def _follow(remote: Remote, id_: str, options: Options) -> int:
     job: dict[str, Any] = {}
-    for job in _changes(remote, id_, partial(_say_why, remote, id_, options)):
-        _line_of(job, options)
+    try:
+        for job in _changes(remote, id_, partial(_say_why, remote, id_, options)):
+            _line_of(job, options)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nThe job goes on: `fairway jobs show {id_}` shows it.\n")
+        raise
     if options.form == "table":
         for line in (*error_lines(job), *json_lines("result", job.get("result"))):
             say(line)
