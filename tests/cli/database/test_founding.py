@@ -8,7 +8,9 @@ import pytest
 from tests.cli.program import fairway
 from tests.postgres import connected, in_thread
 
+from fairway.cli.database import founding
 from fairway.core.keys import ApiKey
+from fairway.runtime.settings import Settings
 
 
 def test_an_empty_database_is_made_ready_once(tmp_path: Path, empty_database_url: str) -> None:
@@ -52,6 +54,19 @@ def test_a_number_of_shards_that_is_set_is_founded_once(
     assert "FAIRWAY_SHARD_COUNT is 5, and this database has 3" in init(FAIRWAY_SHARD_COUNT="5")
     assert "shards" not in init().lower(), "the default is no wish"
     assert in_thread(_shards(empty_database_url)) == (3, 3)
+
+
+def test_a_region_that_is_not_the_directory_is_told_where_tenants_are_made(
+    tmp_path: Path, empty_database_url: str
+) -> None:
+    """The commands that it was advised to use are refused there."""
+    regions = {"FAIRWAY_REGIONS": "eu=http://127.0.0.1:1;us=http://127.0.0.1:2"}
+    asked = {"FAIRWAY_DATABASE_URL": empty_database_url, "FAIRWAY_REGION": "us"} | regions
+    told = fairway(tmp_path, "init", **asked).err
+    assert "fairway tenants add" not in told
+    assert "are made in the directory, which\nis eu unless a failover changed that" in told
+    of_eu = Settings(region="eu", regions=regions["FAIRWAY_REGIONS"])
+    assert founding._next(of_eu) == founding._next(Settings()) == founding.NEXT
 
 
 @pytest.mark.parametrize("count", ["0", "99999"])

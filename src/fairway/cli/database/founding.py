@@ -17,6 +17,7 @@ from fairway.cli.processes.shards_asked_for import shards_asked_for
 from fairway.core.audit import Act, Actor
 from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.core.ownership.shard_count_wish import unheeded
+from fairway.core.regions.region_map import region_map
 from fairway.runtime.settings import PREFIX, Settings, checked, load
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ Next, with this key in FAIRWAY_OPERATOR_KEY:
   fairway server                    one server on this database, or as many as you like
   fairway tenants add acme          a customer and its first key
   fairway keys add --worker         a key for workers, which they take from FAIRWAY_API_KEY\
+"""
+NEXT_ELSEWHERE = """
+Next, with this key in FAIRWAY_OPERATOR_KEY where {here} itself is looked after:
+  fairway server                    one server on this database, or as many as you like
+Tenants, tiers and the keys that open every region, workers' too, are made in the directory, which
+is {first} unless a failover changed that: with a key and an address (FAIRWAY_URL) of that region.\
 """
 NOT_BY_SQL = " A tenant with several shards hands in no jobs by SQL."
 CREATES = (
@@ -85,7 +92,18 @@ def init(
     sys.stdout.write(f"{key}\n")
     sys.stdout.flush()
     _tell("The operator's key is shown this once: keep it.")
-    _tell(NEXT)
+    _tell(_next(settings))
+
+
+def _next(settings: Settings) -> str:
+    """Of several regions one alone makes tenants; what is made by this key here opens no other."""
+    try:
+        regions = region_map(settings.region, settings.regions)
+    except ValueError:  # a server will tell
+        regions = None
+    if regions is None or not regions.regions or regions.first == regions.here:
+        return NEXT
+    return NEXT_ELSEWHERE.format(here=regions.here, first=regions.first)
 
 
 class Spread(NamedTuple):
