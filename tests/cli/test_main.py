@@ -131,6 +131,22 @@ def test_a_mistyped_command_is_no_traceback(tmp_path: Path, words: list[str]) ->
     assert ended.out + ended.err
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["region", "failover", "eu"], "`fairway region failover`: --to is required; see"),
+        (["region", "failover", "eu", "--to"], "`fairway region failover`: --to needs a value;"),
+        (["jobs", "show"], "`fairway jobs show`: ID is required; see `fairway jobs show --help`."),
+    ],
+)
+def test_what_is_missing_is_named_with_where_to_look(
+    tmp_path: Path, words: list[str], missing: str
+) -> None:
+    ended = fairway(tmp_path, *words)
+    assert ended.status != 0
+    assert missing in " ".join((ended.out + ended.err).replace("│", " ").split())
+
+
 def test_a_word_too_many_is_named_with_where_to_look(tmp_path: Path) -> None:
     ended = fairway(tmp_path, "shards", "move", "acme", "40")
     assert ended.status == 2

@@ -8,7 +8,14 @@ import sys
 from typing import Any
 
 try:
-    from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+    from cyclopts import (
+        App,
+        CycloptsError,
+        Group,
+        MissingArgumentError,
+        Parameter,
+        UnusedCliTokensError,
+    )
 except ModuleNotFoundError as missing:
     if missing.name != "cyclopts":
         raise
@@ -27,14 +34,27 @@ def _version() -> str:
 
 
 def _not_understood(error: CycloptsError) -> Any:
-    """Words too many are named with where it says which there are."""
+    """What is missing and words too many are named with where it says which there are."""
     from cyclopts import CycloptsPanel
 
-    if not isinstance(error, UnusedCliTokensError):
-        return CycloptsPanel(error)
     command = " ".join(("fairway", *(error.command_chain or ())))
-    words = ", ".join(map(repr, error.unused_tokens or ()))
-    return CycloptsPanel(f"`{command}` does not know {words}: see `{command} --help`.")
+    if isinstance(error, UnusedCliTokensError):
+        words = ", ".join(map(repr, error.unused_tokens or ()))
+        return CycloptsPanel(f"`{command}` does not know {words}: see `{command} --help`.")
+    if missing := _missing(error):
+        return CycloptsPanel(f"`{command}`: {missing}; see `{command} --help`.")
+    return CycloptsPanel(error)
+
+
+def _missing(error: CycloptsError) -> str:
+    """Of what was not given, or was named and not said; empty: it is about something else."""
+    if type(error) is not MissingArgumentError or (argument := error.argument) is None:
+        return ""
+    named = error.keyword or next((token.keyword for token in argument.tokens), None)
+    if named is not None:
+        return f"{named} needs a value" if argument.token_count()[0] == 1 else ""
+    is_placed = argument.field_info.is_positional
+    return f"{argument.name.lstrip('-').upper() if is_placed else argument.name} is required"
 
 
 app = App(
