@@ -139,7 +139,10 @@ class Api:
             call, endpoint, words = found
             caller = await admit(scope, self._platform, endpoint)
             if self._gate is not None:
-                here = partial(call, scope, receive, send, caller, *words)
+
+                async def here(receive: Receive, send: Send) -> None:
+                    await call(scope, receive, send, caller, *words)
+
                 if await self._gate.has_answered(scope, receive, send, endpoint, here):
                     return
             await call(scope, receive, send, caller, *words)
@@ -197,19 +200,22 @@ def _route(endpoint: Endpoint) -> Route:
         reply: Response = await endpoint.handler(*(of(request) for of in asked))
         return reply
 
+    async def own(request: Request) -> Response:
+        reply = await answer_of_all(request, endpoint.call, handled) or await handled(request)
+        if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
+            reply.headers["x-request-id"] = request.scope[REQUEST_ID]
+        return reply
+
     async def answer(request: Request) -> Response:
         request.scope[ENDPOINT] = endpoint
         if endpoint.keys:
             await admit(request.scope, platform_of(request), endpoint)
         gate: RegionGate | None = request.app.state.gate
         if gate is not None:
-            passed = await gate.reply(request, endpoint, handled)
+            passed = await gate.reply(request, endpoint, own)
             if passed is not None:
                 return passed
-        reply = await answer_of_all(request, endpoint.call, handled) or await handled(request)
-        if REQUEST_ID in request.scope:  # it is in the audit: whoever asks can be told which line
-            reply.headers["x-request-id"] = request.scope[REQUEST_ID]
-        return reply
+        return await own(request)
 
     return Route(endpoint.path, answer, methods=[endpoint.method])
 

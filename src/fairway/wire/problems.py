@@ -34,7 +34,7 @@ CODES: dict[str, tuple[int, str]] = {
     "CONFLICT": (409, "The present state does not allow that"),
     "NOT_UNIQUE": (409, "Another job of the same unique key is there"),
     "SEVERAL_SHARDS": (409, "A tenant with several shards cannot have this"),
-    "HOME_ELSEWHERE": (409, "Only the home region of the tenant can do this"),
+    "HOME_ELSEWHERE": (409, "Another region has to be asked for this"),
     "LEASE_LOST": (409, "The lease is no longer in force"),
     "OBJECT_GONE": (410, "It is no longer in object storage"),
     "OBJECT_DAMAGED": (410, "What is in object storage is not what was written"),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from tests.api.events.socket_client import Rejected, socket_to
-from tests.api.house import House, open_house, problem
+from tests.api.house import House, problem
+from tests.api.regions.two_houses import SECRET, TwoRegions, two_regions, until
 from tests.api.worker import HandWorker
 from tests.cli.program import fairway
 from tests.postgres import Server, connected, fresh_database
@@ -26,68 +24,8 @@ from fairway.services.regions.peer_calls import JOBS_PATH, REGION_SECRET
 from fairway.services.submit.submission_group import NewJob
 from fairway.wire.messages import JobView
 
-SECRET = "a secret of both regions"
 NO_JOB = "01a1dce5-f055-7000-8000-007d404105aa"
 MB = 1 << 20
-Ask = Callable[[], Awaitable[Any]]
-
-
-async def until(found: Ask, seconds: float = 20) -> Any:
-    async with asyncio.timeout(seconds):
-        while not (answer := await found()):  # noqa: ASYNC110  # another server's state
-            await asyncio.sleep(0.05)
-    return answer
-
-
-class TwoRegions:
-    """`eu` is the directory; each can be stopped and started again where it was."""
-
-    def __init__(self, eu: str, us: str) -> None:
-        self._dsns = {"eu": eu, "us": us}
-        self._ports = {name: self._free_port() for name in self._dsns}
-        self._open: dict[str, ExitStack] = {}
-        self.houses: dict[str, House] = {}
-
-    def _free_port(self) -> int:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port: int = taken.getsockname()[1]
-            return port
-
-    async def start(self, *names: str) -> None:
-        await asyncio.gather(*(asyncio.to_thread(self._start, name) for name in names))
-
-    def _start(self, name: str) -> None:
-        urls = {one: f"http://127.0.0.1:{port}" for one, port in self._ports.items()}
-        regions = ";".join(f"{one}={url}" for one, url in urls.items())
-        listener = socket.create_server(("127.0.0.1", self._ports[name]))
-        own = {"region": name, "regions": regions, "region_secret": SECRET}
-        self._open[name] = stack = ExitStack()
-        house = open_house(self._dsns[name], listener=listener, store_wait_seconds=2.0, **own)
-        self.houses[name] = stack.enter_context(house)
-
-    async def stop(self, *names: str) -> None:
-        closing = [self._open.pop(name).close for name in names]
-        await asyncio.gather(*(asyncio.to_thread(close) for close in closing))
-
-    async def stop_all(self) -> None:
-        await self.stop(*self._open)
-
-    @asynccontextmanager
-    async def caller(self, name: str, key: str = "") -> AsyncIterator[httpx2.AsyncClient]:
-        house = self.houses[name]
-        async with house.caller(key or house.operator_key) as client:
-            yield client
-
-
-@asynccontextmanager
-async def two_regions(server: Server) -> AsyncIterator[TwoRegions]:
-    async with fresh_database(server) as eu, fresh_database(server) as us:
-        regions = TwoRegions(eu, us)
-        try:
-            await regions.start("eu", "us")
-            yield regions
-        finally:
-            await regions.stop_all()
 
 
 async def test_a_key_is_not_refused_before_the_directory_is_known(postgres_server: Server) -> None:

@@ -286,8 +286,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "`detail` says what is possible instead. Without `Fairway-Part` all shards are asked.",
     ),
     "HOME_ELSEWHERE": ProblemNote(
-        "The tenant's home is another region, and this cannot be passed on to it: a stream that"
-        " stays open, or a payload that goes to object storage.",
+        "The tenant's home is another region, or the job is in another one, and this cannot be"
+        " passed on to it: a stream that stays open, or a payload that goes to object storage.",
         "`detail` names the region and its address: ask there.",
     ),
     "HOME_UNREACHABLE": ProblemNote(

@@ -38,14 +38,18 @@ def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
     return [_waiting_view(job, new, directory) for job, new in held.jobs.items()]
 
 
-def held_explained(view: JobView, here: str, home: str, *, is_away: bool) -> Explained:
-    """Why such a job waits; its place in line is its home's to say, when it has it."""
+def until_when(here: str, home: str, *, is_away: bool) -> str:
     until = "answers" if is_away else "takes it"
+    return f"Held in {here} until {home}, its tenant's home, {until}."
+
+
+def held_explained(view: JobView, detail: str) -> Explained:
+    """Why such a job waits; its place in line is its home's to say, when it has it."""
     return Explained(
         id=str(view.id),
         state=view.state,
         reason=HELD,
-        detail=f"Held in {here} until {home}, its tenant's home, {until}.",
+        detail=detail,
         position=None,
         position_is_exact=True,
         tenants_ahead=0,

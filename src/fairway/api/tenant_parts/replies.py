@@ -36,12 +36,12 @@ async def of_part(asked: Awaitable[Response], place: int, count: int) -> Respons
     except Unavailable as error:
         raise part_unavailable(place, count, error) from error
     if reply.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
-        said = msgspec.json.decode(bytes(reply.body), type=_Said)
+        said = msgspec.json.decode(bytes(reply.body), type=Said)
         raise part_unavailable(place, count, Unavailable(said.detail, code=said.code))
     return reply
 
 
-class _Said(msgspec.Struct):
+class Said(msgspec.Struct):
     """Of a problem that another server told."""
 
     detail: str = ""

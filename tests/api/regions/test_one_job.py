@@ -1,0 +1,204 @@
+"""Calls on one job by its id reach the region that has it, whatever they do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from tests.api.house import problem
+from tests.api.regions.two_houses import TwoRegions, two_regions, until
+from tests.api.worker import HandWorker
+from tests.postgres import Server
+
+NO_JOB = "01a1dce5-f055-7000-8000-007d404105aa"
+
+
+async def is_known_in(regions: TwoRegions, region: str, key: str) -> None:
+    async with regions.caller(region, key) as client:
+
+        async def is_known() -> bool:
+            return (await client.get("/v1/jobs")).status_code == 200
+
+        await until(is_known)
+
+
+async def at_home_in(regions: TwoRegions, tenant: str, region: str) -> None:
+    """In both regions' books."""
+    async with regions.caller("eu") as eu, regions.caller("us") as us:
+        moved = await eu.put(f"/v1/tenants/{tenant}/home", json={"region": region})
+        assert moved.status_code == 200, moved.text
+
+        async def is_heard() -> bool:
+            told = (await us.get(f"/v1/tenants/{tenant}")).json()
+            return bool(told["home_region"] == region)
+
+        await until(is_heard)
+
+
+async def test_what_still_runs_where_its_tenant_was_is_stopped_from_anywhere(
+    postgres_server: Server,
+) -> None:
+    """Nothing could stop it, or say why: the new home did not know it, and the old one asked it."""
+    async with two_regions(postgres_server) as regions:
+        name, key = regions.houses["eu"].new_tenant()
+        await is_known_in(regions, "us", key)
+        await at_home_in(regions, name, "us")
+        worker_key = regions.houses["eu"].new_key({"scope": "worker"})
+        await is_known_in_for_workers(regions, worker_key)
+        async with (
+            regions.caller("eu", key) as home,
+            regions.caller("us", key) as old,
+            regions.caller("us", worker_key) as client,
+        ):
+            worker = HandWorker(client)
+            await worker.hello(slots=3)
+            jobs = [await submitted(old, worker.type) for _ in range(2)]
+            flow = await old.post("/v1/flows", json={"kind": "group", "jobs": [{"type": "never"}]})
+            flow_path = f"/v1/flows/{flow.json()['id']}"
+            leases = {(one := await worker.lease())["job"]: one for _ in jobs}
+            assert sorted(leases) == sorted(jobs)
+            await at_home_in(regions, name, "eu")
+            for asked, job in ((home, jobs[0]), (old, jobs[1])):
+                await is_looked_at(asked, job)
+                asked_to_stop = await asked.delete(f"/v1/jobs/{job}")
+                assert asked_to_stop.status_code == 202, asked_to_stop.text
+                assert asked_to_stop.json()["state"] == "running"
+            for job, lease in leases.items():
+                await worker.tell(worker.report(lease, kind="cancelled"))
+                assert (await home.get(f"/v1/jobs/{job}")).json()["state"] == "cancelled"
+                assert problem(await home.delete(f"/v1/jobs/{job}"), 409, "CONFLICT")
+            await streams_name_who_has_it(regions, home, old, jobs[0])
+            assert (await home.get(flow_path)).status_code == 200
+            assert (await home.get(f"{flow_path}/jobs")).status_code == 200
+            assert (await home.delete(flow_path)).status_code == 200
+            assert (await home.get(flow_path)).json()["cancelled"] == 1
+            await is_nowhere(home)
+            await is_nowhere(old)
+
+
+async def is_known_in_for_workers(regions: TwoRegions, key: str) -> None:
+    async with regions.caller("us", key) as client:
+
+        async def is_known() -> bool:
+            reply = await client.post("/v1/workers/hand-0/exchange", json={"session": "0" * 32})
+            return reply.status_code not in (401, 503)
+
+        await until(is_known)
+
+
+async def submitted(client: httpx2.AsyncClient, type_: str, **more: Any) -> str:
+    reply = await client.post("/v1/jobs", json={"type": type_, **more})
+    assert reply.status_code == 202, reply.text
+    return str(reply.json()["id"])
+
+
+async def is_looked_at(client: httpx2.AsyncClient, job: str) -> None:
+    assert (await client.get(f"/v1/jobs/{job}")).json()["state"] == "running"
+    why = await client.get(f"/v1/jobs/{job}/explain")
+    assert (why.status_code, why.json().get("reason")) == (200, "running"), why.text
+    logs = await client.get(f"/v1/jobs/{job}/logs")
+    assert (logs.status_code, logs.json()) == (200, {"lines": [], "next_cursor": None})
+    children = await client.get(f"/v1/jobs/{job}/children")
+    assert (children.status_code, children.json()["jobs"]) == (200, [])
+    later = await client.patch(f"/v1/jobs/{job}", json={"delay_seconds": 60})
+    assert "it is running" in problem(later, 409, "CONFLICT")["detail"]
+    dead = problem(await client.get(f"/v1/dead-letters/{job}"), 404, "NOT_FOUND")
+    assert dead["detail"] == f"The job {job} is no dead letter."
+    assert problem(await client.post(f"/v1/dead-letters/{job}/replay"), 404, "NOT_FOUND")
+
+
+async def streams_name_who_has_it(
+    regions: TwoRegions, home: httpx2.AsyncClient, old: httpx2.AsyncClient, job: str
+) -> None:
+    there = regions.houses["us"].url
+    for path in ("events", "payload"):
+        told = problem(await home.get(f"/v1/jobs/{job}/{path}"), 409, "HOME_ELSEWHERE")
+        assert (
+            f"is in the region us, and this is not passed on to it: ask at {there}."
+            in (told["detail"])
+        )
+        assert (await old.get(f"/v1/jobs/{job}/{path}")).status_code == 200
+    assert problem(await home.get(f"/v1/jobs/{NO_JOB}/events"), 404, "NOT_FOUND")
+
+
+async def is_nowhere(client: httpx2.AsyncClient) -> None:
+    """Each region was asked for itself, and none asked another."""
+    path, plain = f"/v1/jobs/{NO_JOB}", f"There is no job {NO_JOB}."
+    assert problem(await client.get(path), 404, "NOT_FOUND")["detail"] == plain
+    assert problem(await client.get(f"{path}/explain"), 404, "NOT_FOUND")["detail"] == plain
+    assert problem(await client.delete(path), 404, "NOT_FOUND")["detail"] == plain
+    moved = await client.patch(path, json={"delay_seconds": 1})
+    assert problem(moved, 404, "NOT_FOUND")["detail"] == plain
+    assert problem(await client.get(f"/v1/flows/{NO_JOB}"), 404, "NOT_FOUND")["detail"] == (
+        f"There is no flow {NO_JOB}."
+    )
+
+
+async def test_a_job_that_a_region_may_have_is_not_called_missing_while_that_one_is_away(
+    postgres_server: Server,
+) -> None:
+    async with two_regions(postgres_server) as regions:
+        name, key = regions.houses["eu"].new_tenant()
+        await is_known_in(regions, "us", key)
+        async with regions.caller("eu", key) as near:
+            lost = await submitted(near, "old", delay_seconds=3600)
+        await regions.stop("eu")
+        async with regions.caller("us") as operator, regions.caller("us", key) as far:
+            unreachable = problem(await far.delete(f"/v1/jobs/{lost}"), 503, "HOME_UNREACHABLE")
+            assert unreachable["detail"].startswith("The tenant's home is the region eu")
+            moved = await operator.post("/v1/regions/eu/failover", json={"to": "us"})
+            assert moved.status_code == 200, moved.text
+            path = f"/v1/jobs/{lost}"
+            away = problem(await far.get(path), 503, "UNAVAILABLE")["detail"]
+            assert away.startswith("The region eu has to be asked for this, too")
+            for asked in (
+                far.get(f"{path}/explain"),
+                far.delete(path),
+                far.patch(path, json={"delay_seconds": 60}),
+                far.get(f"{path}/logs"),
+                far.get(f"{path}/children"),
+                far.get(f"{path}/events"),
+                far.get(f"/v1/dead-letters/{lost}"),
+                far.post(f"/v1/dead-letters/{lost}/replay"),
+            ):
+                assert problem(await asked, 503, "UNAVAILABLE")["detail"] == away
+            mine = await submitted(far, "new", delay_seconds=3600)
+            assert (await far.delete(f"/v1/jobs/{mine}")).status_code == 200
+            assert name
+
+
+async def test_a_held_job_is_seen_where_it_is_and_changed_at_its_home(
+    postgres_server: Server,
+) -> None:
+    async with two_regions(postgres_server) as regions:
+        _, key = regions.houses["eu"].new_tenant()
+        await is_known_in(regions, "us", key)
+        await regions.stop("eu")
+        await what_is_held_is_seen(regions, key)
+
+
+async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
+    """In the region that holds it; it is changed at its home alone."""
+    until_then = "Held in us until eu, its tenant's home, answers."
+    async with regions.caller("us", key) as far:
+        held = await submitted(far, "work")
+        path = f"/v1/jobs/{held}"
+        for client in (far,):
+            assert (await client.get(path)).json()["state"] == "queued"
+            why = await client.get(f"{path}/explain")
+            assert (why.status_code, why.json().get("detail")) == (200, until_then), why.text
+            assert (await client.get(f"{path}/logs")).json()["lines"] == []
+            assert (await client.get(f"{path}/children")).json()["jobs"] == []
+            for change in (client.delete(path), client.patch(path, json={"delay_seconds": 9})):
+                assert until_then in problem(await change, 409, "CONFLICT")["detail"]
+        await regions.start("eu")
+
+        async def is_cancelled() -> bool:
+            reply = await far.delete(path)
+            assert reply.status_code in (200, 409, 503), reply.text
+            return reply.status_code == 200
+
+        await until(is_cancelled)
+        assert (await far.get(path)).json()["state"] == "cancelled"
+        async with regions.caller("eu", key) as near:
+            assert (await near.get(path)).json()["state"] == "cancelled"
