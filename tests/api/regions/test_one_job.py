@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx2
+from tests.api.dashboard.test_sign_ins import signed_in
 from tests.api.house import problem
 from tests.api.regions.two_houses import TwoRegions, two_regions, until
 from tests.api.worker import HandWorker
@@ -74,6 +76,7 @@ async def test_what_still_runs_where_its_tenant_was_is_stopped_from_anywhere(
             assert (await home.get(flow_path)).json()["cancelled"] == 1
             await is_nowhere(home)
             await is_nowhere(old)
+            await is_not_passed_on_by_a_session(regions, key, jobs[0])
 
 
 async def is_known_in_for_workers(regions: TwoRegions, key: str) -> None:
@@ -134,6 +137,24 @@ async def is_nowhere(client: httpx2.AsyncClient) -> None:
     )
 
 
+async def is_not_passed_on_by_a_session(regions: TwoRegions, key: str, job: str) -> None:
+    """At the home, of a job that another region has: a 401 from there ended the session."""
+    there = regions.houses["us"].url
+    async with signed_in(regions.houses["eu"], key) as browser:
+        told = problem(await browser.get(f"/v1/jobs/{job}"), 404, "NOT_FOUND")
+        assert (
+            f"It was accepted in the region us, which may have it: ask at {there}."
+            in (told["detail"])
+        )
+        assert problem(await browser.get(f"/v1/jobs/{NO_JOB}"), 404, "NOT_FOUND")
+        several = {"ids": [job], "all": True}
+        assert (await browser.post("/v1/jobs/wait", json=several)).status_code == 200
+        assert (await browser.get("/session")).status_code == 200
+    async with signed_in(regions.houses["us"], key) as browser:
+        assert (await browser.get(f"/v1/jobs/{job}")).json()["state"] == "cancelled"
+        assert (await browser.get(f"/v1/jobs/{job}/logs")).status_code == 200
+
+
 async def test_a_job_that_a_region_may_have_is_not_called_missing_while_that_one_is_away(
     postgres_server: Server,
 ) -> None:
@@ -167,23 +188,44 @@ async def test_a_job_that_a_region_may_have_is_not_called_missing_while_that_one
             assert name
 
 
-async def test_a_held_job_is_seen_where_it_is_and_changed_at_its_home(
+async def test_a_session_is_good_for_what_its_region_has_and_is_not_lost_over_the_rest(
     postgres_server: Server,
 ) -> None:
     async with two_regions(postgres_server) as regions:
-        _, key = regions.houses["eu"].new_tenant()
+        name, key = regions.houses["eu"].new_tenant()
         await is_known_in(regions, "us", key)
+        near = regions.houses["eu"].url
+        async with regions.caller("us", key) as far:
+            there = await submitted(far, "work", delay_seconds=3600)
+            async with signed_in(regions.houses["us"], key) as browser:
+                path = f"/v1/jobs/{there}"
+                for asked in (path, f"{path}/explain", f"{path}/logs", "/v1/schedules"):
+                    told = problem(await browser.get(asked), 409, "HOME_ELSEWHERE")["detail"]
+                    assert told == (
+                        "The tenant's home is the region eu, and this is not passed on to it: ask"
+                        f" at {near}."
+                    )
+                assert problem(await browser.delete(path), 409, "HOME_ELSEWHERE")
+                for several in ({"ids": [there]}, {"ids": [there], "all": True}):
+                    waits = await browser.post("/v1/jobs/wait", json=several)
+                    assert problem(waits, 409, "HOME_ELSEWHERE")
+                assert (await browser.get("/session")).status_code == 200
+                far.headers["cookie"] = "; ".join(f"{n}={v}" for n, v in browser.cookies.items())
+                assert (await far.get(path)).status_code == 200, "beside a key it says nothing"
+        async with signed_in(regions.houses["us"], regions.houses["us"].operator_key) as staff:
+            acting = await staff.get(path, headers={"fairway-tenant": name})
+            assert problem(acting, 409, "HOME_ELSEWHERE")
         await regions.stop("eu")
         await what_is_held_is_seen(regions, key)
 
 
 async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
-    """In the region that holds it; it is changed at its home alone."""
+    """In the region that holds it, by key and by session; it is changed at its home alone."""
     until_then = "Held in us until eu, its tenant's home, answers."
-    async with regions.caller("us", key) as far:
+    async with regions.caller("us", key) as far, signed_in(regions.houses["us"], key) as browser:
         held = await submitted(far, "work")
         path = f"/v1/jobs/{held}"
-        for client in (far,):
+        for client in (far, browser):
             assert (await client.get(path)).json()["state"] == "queued"
             why = await client.get(f"{path}/explain")
             assert (why.status_code, why.json().get("detail")) == (200, until_then), why.text
@@ -191,6 +233,8 @@ async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
             assert (await client.get(f"{path}/children")).json()["jobs"] == []
             for change in (client.delete(path), client.patch(path, json={"delay_seconds": 9})):
                 assert until_then in problem(await change, 409, "CONFLICT")["detail"]
+        told = problem(await browser.get("/v1/schedules"), 409, "HOME_ELSEWHERE")["detail"]
+        assert told.endswith("when it is back; just now none of its servers answers.")
         await regions.start("eu")
 
         async def is_cancelled() -> bool:
@@ -202,3 +246,4 @@ async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
         assert (await far.get(path)).json()["state"] == "cancelled"
         async with regions.caller("eu", key) as near:
             assert (await near.get(path)).json()["state"] == "cancelled"
+        await asyncio.sleep(0)

@@ -4,7 +4,7 @@ Keys are known in every region, so the home looks at the key itself. What a tena
 home; what operators change of tenants, tiers, keys and homes goes to the directory. Calls on one
 job go where it may be (`api/regions/one_job.py`), and waits for many to all
 (`api/regions/waits.py`). Submissions are not here: they can be held (`api/region_lines.py`). What
-streams or is very large is refused, with the address to go to.
+streams or is very large, and what comes with a session, is refused, with the address to go to.
 """
 
 from __future__ import annotations
@@ -78,14 +78,24 @@ class RegionGate:
         if endpoint.call in BY_ID and caller.tenant is not None:
             return _OfJob(self._jobs, endpoint, here)
         if endpoint.call == WAIT and caller.tenant is not None:
-            call = WaitCall(request, caller.tenant.id, here)
-            is_passed_on = self._others.is_passed_on(scope) or self._others.is_relayed(scope)
-            return await self._waits.reply(call, is_passed_on=is_passed_on)
+            return await self._wait(request, endpoint, here, caller)
         region = self._answering(scope, endpoint, caller)
         if region is None:
             return None
         body = await self._others.body(scope, request.receive)
         return await self.reply_of(request, region, body)
+
+    async def _wait(
+        self, request: Request, endpoint: Endpoint, here: HandledHere, caller: Principal
+    ) -> Response:
+        scope = request.scope
+        assert caller.tenant is not None
+        is_signed_in = SESSION in scope
+        if is_signed_in:  # it hears of what is here alone
+            self._answering(scope, endpoint, caller)
+        is_passed_on = self._others.is_passed_on(scope) or self._others.is_relayed(scope)
+        call = WaitCall(request, caller.tenant.id, here)
+        return await self._waits.reply(call, is_passed_on=is_passed_on or is_signed_in)
 
     async def reply_of(self, request: Request, region: str, body: bytes) -> Response:
         reply = await self._others.ask(region, request.scope, body)

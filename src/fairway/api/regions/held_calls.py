@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.auth import CALLER
+from fairway.api.auth import CALLER, SESSION
 from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import JSON, Scope, Send, send_bytes
 from fairway.api.http.headers import etag, known_versions, wait_seconds
@@ -110,7 +110,7 @@ class HeldCalls:
     async def _tell_other(self, scope: Scope, send: Send, endpoint: Endpoint, other: JobId) -> None:
         """The job that this one turned out to be: another with the same Idempotency-Key. Whoever
         would change it names it."""
-        if endpoint.call not in JOB_READS:
+        if endpoint.call not in JOB_READS or SESSION in scope:
             raise NotFound(
                 f"The job turned out to be {other}, which had the same Idempotency-Key: ask for"
                 " that one."

@@ -6,7 +6,8 @@ until one does not say that there is no such job. Whoever is asked by another re
 server of its own, answers for its own store. A job is in one region at a time, so a change is done
 once; of a region that may have done it and gave no answer, nobody else is asked.
 
-What stays open or is very large is not passed on: it is said where to ask.
+With a session nothing is passed on, and what stays open or is very large never is: then it is said
+where to ask.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from fairway.api.auth import CALLER
+from fairway.api.auth import CALLER, SESSION
 from fairway.api.endpoint import Endpoint
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.api.http.headers import header
@@ -25,8 +26,9 @@ from fairway.api.regions.held_calls import HeldCalls
 from fairway.api.regions.others import READING, OtherRegions, send_reply
 from fairway.api.tenant_parts.meant import BY_JOB
 from fairway.api.tenant_parts.replies import Said
-from fairway.core.errors import FairwayError, NotFound
+from fairway.core.errors import Conflict, FairwayError, NotFound
 from fairway.core.ids import JobId, TenantId, parse_job_id
+from fairway.core.regions.region_map import region_number_of
 from fairway.services.regions.peer_calls import RegionAway
 from fairway.services.regions.regions import Regions
 
@@ -91,6 +93,8 @@ class OneJob:
             await self._answer_here(call, job)
         elif call.stays_open:
             await self._answer_open(call, job)
+        elif SESSION in scope:
+            await self._answer_signed_in(call, job)
         else:
             await self._look(call, job)
 
@@ -110,19 +114,39 @@ class OneJob:
             if not await self._held.has_told(call.scope, call.send, call.endpoint, job):
                 raise
 
+    async def _answer_signed_in(self, call: JobCall, job: JobId) -> None:
+        try:
+            await self._answer_here(call, job)
+        except NotFound as absent:
+            raise self._not_here(call, job, absent) from None
+
     async def _answer_open(self, call: JobCall, job: JobId) -> None:
         try:
             await self._own(call)
             return
         except NotFound as error:
             absent = error
-        home = self._regions.elsewhere(call.tenant)
-        if home is not None:
-            raise self._others.elsewhere(home, call.scope[CALLER].tenant)
+        if SESSION in call.scope or self._regions.elsewhere(call.tenant) is not None:
+            raise self._not_here(call, job, absent)
         region = await self._region_with(call, job)
         if region is None:
             raise absent
         raise self._others.elsewhere(region, call.scope[CALLER].tenant)
+
+    def _not_here(self, call: JobCall, job: JobId, absent: NotFound) -> Conflict | NotFound:
+        """For whom nobody else is asked: where to ask. What is known of it here says more."""
+        if not absent.message.startswith("There is no "):
+            return absent
+        home = self._regions.elsewhere(call.tenant)
+        if home is not None:
+            return self._others.elsewhere(home, call.scope[CALLER].tenant)
+        named = self._regions.map.named(region_number_of(job))
+        if named is None or named == self._regions.map.here:
+            return absent
+        return NotFound(
+            f"{absent.message} It was accepted in the region {named}, which may have it:"
+            f" {self._others.where(named)}"
+        )
 
     # -- anywhere ----------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""Requests on their way to another region, with the key that they came with."""
+"""Requests on their way to another region, with the key that they came with.
+
+A key is good in every region, a session only where somebody signed in: no cookie ever leaves.
+"""
 
 from __future__ import annotations
 
 import hmac
 from urllib.parse import quote
 
-from fairway.api.auth import CALLER
+from fairway.api.auth import CALLER, SESSION
 from fairway.api.http.asgi import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.headers import header
 from fairway.api.origin import FORWARDED_FOR, SECRET, sender_of
@@ -32,8 +35,8 @@ CALLS_MAX = 800  # that are passed on at a time
 OWNER_CALLS_MAX = 100  # of one tenant's: any of them may be held
 READING = ("GET", "HEAD")
 UNAUTHENTICATED = 401
-#: We say these ourselves.
-OWN = NOT_PASSED_ON | {FROM_REGION, REGION_SECRET, FORWARDED_FOR}
+#: We say the first ourselves; the last opens this region alone.
+OWN = NOT_PASSED_ON | {FROM_REGION, REGION_SECRET, FORWARDED_FOR, b"cookie"}
 
 
 class OtherRegions:
@@ -82,6 +85,8 @@ class OtherRegions:
     async def try_to_ask(self, region: str, scope: Scope, body: bytes) -> Reply:
         """As `ask`, or RegionAway. A change is asked of another of its servers only if it was not
         heard by the first."""
+        if SESSION in scope:
+            raise self.elsewhere(region, scope[CALLER].tenant)
         request = RegionRequest(
             "GET" if scope["method"] == "HEAD" else scope["method"],
             quote(scope["path"]) + _query(scope),
