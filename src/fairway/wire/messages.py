@@ -288,6 +288,11 @@ class JobView(Struct, kw_only=True):
             list[RunView],
         ),
     ] = UNSET
+    held_in: Annotated[
+        str | UnsetType,
+        doc("The region that holds it until its tenant's home takes it; only while one does.", str),
+    ] = UNSET
+    held_for: Annotated[str | UnsetType, doc("That home, beside held_in.", str)] = UNSET
 
 
 class JobList(Struct, kw_only=True):

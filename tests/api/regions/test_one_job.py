@@ -226,7 +226,9 @@ async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
         held = await submitted(far, "work")
         path = f"/v1/jobs/{held}"
         for client in (far, browser):
-            assert (await client.get(path)).json()["state"] == "queued"
+            seen = (await client.get(path)).json()
+            told = seen["state"], seen.get("held_in"), seen.get("held_for")
+            assert told == ("queued", "us", "eu")
             why = await client.get(f"{path}/explain")
             assert (why.status_code, why.json().get("detail")) == (200, until_then), why.text
             assert (await client.get(f"{path}/logs")).json()["lines"] == []
@@ -243,7 +245,8 @@ async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
             return reply.status_code == 200
 
         await until(is_cancelled)
-        assert (await far.get(path)).json()["state"] == "cancelled"
+        seen = (await far.get(path)).json()
+        assert (seen["state"], "held_in" in seen) == ("cancelled", False)
         async with regions.caller("eu", key) as near:
             assert (await near.get(path)).json()["state"] == "cancelled"
         await asyncio.sleep(0)

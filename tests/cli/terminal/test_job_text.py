@@ -30,6 +30,12 @@ def test_family_and_tags_are_told_where_there_are_any() -> None:
     assert not any(name in alone for name in ("parent", "children", "tags", "metadata"))
 
 
+def test_a_job_that_is_held_says_where_and_for_whom() -> None:
+    lines = [line.strip() for line in told(JOB | {"held_in": "us", "held_for": "eu"})]
+    assert "held        in us until eu, its tenant's home, takes it" in lines
+    assert not any(line.strip().startswith("held") for line in told(JOB))
+
+
 def test_a_replay_among_the_runs_had_no_worker() -> None:
     runs = [_run("failed", 0.002, "w-1", "retrying"), _run("replayed", 0.0, "", "")]
     first, second = told(JOB | {"history": runs})[-2:]

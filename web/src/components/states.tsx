@@ -38,11 +38,19 @@ function fieldOf(error: ApiError): string {
   return error.detail.includes(name) ? '' : name;
 }
 
+/** Where another region has this page, if the server says so and it answers. */
+function placeThere(error: ApiError): string | undefined {
+  if (error.code !== 'HOME_ELSEWHERE') return undefined;
+  const there = /: ask at (https?:\/\/[^\s"]+)\.$/.exec(error.detail)?.[1];
+  return there && `${there}${location.pathname}${location.search}`;
+}
+
 /** What the server refused, in its own words, and where its code is explained. */
 export function Problem(props: { error: ApiError | Error; onRetry?: () => void }): JSX.Element {
   const error = asApiError(props.error);
   const more = error.errors.filter((one) => one.detail && one.detail !== error.detail);
   const field = fieldOf(error);
+  const there = placeThere(error);
   return (
     <div class="problem" role="alert">
       <Icon name="failures" />
@@ -53,6 +61,11 @@ export function Problem(props: { error: ApiError | Error; onRetry?: () => void }
             {field && <code>{field}</code>}
             {field && ': '}
             {withCode(error.detail)}
+          </p>
+        )}
+        {there && (
+          <p>
+            <a href={there}>Look at it there</a>
           </p>
         )}
         {more.length > 0 && (

@@ -22,7 +22,7 @@ from fairway.runtime.plain_http import Reply
 from fairway.services.platform import Platform
 from fairway.services.regions.held import HeldSight
 from fairway.services.regions.regions import Regions
-from fairway.wire.messages import JobList
+from fairway.wire.messages import JobList, JobView
 from fairway.wire.run_logs import LogPage
 
 JOB_READS = frozenset({"GET /v1/jobs/{id}", "HEAD /v1/jobs/{id}"})
@@ -73,12 +73,16 @@ class HeldCalls:
         if {HELD, "*"}.intersection(known_versions(scope)):
             await send_bytes(send, 304, b"", headers)
             return
-        (view,) = held_views(held, self._platform.directory)
+        view = self._view(scope[CALLER].tenant.id, held)
         await send_bytes(send, 200, msgspec.json.encode(view), [JSON, *headers])
 
     def _explained(self, tenant: TenantId, held: HeldSight) -> Any:
-        (view,) = held_views(held, self._platform.directory)
-        return held_explained(view, self._how_long(tenant))
+        return held_explained(self._view(tenant, held), self._how_long(tenant))
+
+    def _view(self, tenant: TenantId, held: HeldSight) -> JobView:
+        regions = self._regions.map.here, self._regions.homes.home_of(tenant)
+        (view,) = held_views(held, self._platform.directory, *regions)
+        return view
 
     def _unchanged(self, tenant: TenantId, what: str) -> Conflict:
         return Conflict(

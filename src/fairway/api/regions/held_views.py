@@ -19,7 +19,13 @@ from fairway.wire.messages import JobView
 HELD = "held"  # the reason why it waits
 
 
-def held_views(held: HeldSight, directory: Directory) -> list[JobView]:
+def held_views(held: HeldSight, directory: Directory, here: str, home: str) -> list[JobView]:
+    """The region that holds them, and the one that they are held for."""
+    views = _waiting_views(held, directory)
+    return [msgspec.structs.replace(view, held_in=here, held_for=home) for view in views]
+
+
+def _waiting_views(held: HeldSight, directory: Directory) -> list[JobView]:
     found = held.found
     if found.kind == HeldKind.JOB:
         moved = msgspec.json.decode(held.row, type=MovedRow)

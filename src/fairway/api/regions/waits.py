@@ -221,7 +221,8 @@ class RegionWaits:
         if not jobs:
             return []
         sights, directory = await self._regions.held.sights(tenant, jobs), self._platform.directory
-        views = [view for one in sights for view in held_views(one, directory)]
+        regions = self._regions.map.here, self._regions.homes.home_of(tenant)
+        views = [view for one in sights for view in held_views(one, directory, *regions)]
         return [Raw(msgspec.json.encode(view)) for view in views]
 
 

@@ -26,6 +26,7 @@ def told(job: dict[str, Any]) -> list[str]:
     """A job as a person reads it: what is wrong stands before what was given."""
     facts = {
         "pool": f"{job['pool']}, priority {job['priority']}",
+        "held": _held(job),
         "created": when(job["created_at"]),
         "due": when(job.get("execute_at")),
         "last moment": when(job.get("not_after")),
@@ -53,6 +54,13 @@ def told(job: dict[str, Any]) -> list[str]:
 
 
 _NONE = (None, "", "–")
+
+
+def _held(job: dict[str, Any]) -> str | None:
+    """Of one that was accepted while its home was away."""
+    if "held_in" not in job:
+        return None
+    return f"in {job['held_in']} until {job['held_for']}, its tenant's home, takes it"
 
 
 def error_lines(job: dict[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ export function Timeline(props: { job: Job }): JSX.Element {
 
 function Present(props: { job: Job }): JSX.Element | null {
   const { job } = props;
+  if (job.held_in) return <Held job={job} />;
   if (job.state === 'scheduled') {
     return (
       <Step tone="info" at={job.execute_at} title={job.attempts ? 'Next attempt is due' : 'Due'} />
@@ -52,6 +53,16 @@ function Present(props: { job: Job }): JSX.Element | null {
         {job.state === 'succeeded' && `It was attempt ${job.attempts}.`}
         {job.state === 'expired' && 'Its last moment to start had passed.'}
       </Words>
+    </Step>
+  );
+}
+
+/** It was accepted, or left its region, while its tenant's home did not answer. */
+function Held(props: { job: Job }): JSX.Element {
+  const { held_in: here, held_for: home } = props.job;
+  return (
+    <Step tone="info" at={null} title={`Held in the region ${here}`}>
+      <Words>It starts in {home}, its tenant's home, once that has taken it.</Words>
     </Step>
   );
 }
