@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import pytest
 from tests.api.dashboard.test_sign_ins import signed_in
 from tests.api.house import problem
 from tests.api.regions.two_houses import TwoRegions, two_regions, until
@@ -155,6 +158,55 @@ async def is_not_passed_on_by_a_session(regions: TwoRegions, key: str, job: str)
         assert (await browser.get(f"/v1/jobs/{job}/logs")).status_code == 200
 
 
+async def test_a_change_goes_no_further_than_a_region_that_may_have_done_it(
+    postgres_server: Server,
+) -> None:
+    """The home hears it and gives no answer; whoever only reads asks the next."""
+    async with two_regions(postgres_server) as regions:
+        name, key = regions.houses["eu"].new_tenant()
+        await is_known_in(regions, "us", key)
+        await at_home_in(regions, name, "us")
+        worker_key = regions.houses["eu"].new_key({"scope": "worker"})
+        await is_known_in_for_workers(regions, worker_key)
+        async with (
+            regions.caller("us", key) as old,
+            regions.caller("us", worker_key) as client,
+        ):
+            worker = HandWorker(client)
+            await worker.hello()
+            path = f"/v1/jobs/{await submitted(old, worker.type)}"
+            lease = await worker.lease()
+            await at_home_in(regions, name, "eu")
+            await regions.stop("eu")
+            known = regions.houses["us"].platform.regions
+            assert known is not None
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(known.peers, "is_away", lambda region: False)
+                async with hangs_up(regions.houses["eu"].port) as heard:
+                    assert problem(await old.delete(path), 503, "HOME_UNREACHABLE")
+                    assert [line for line in heard if "/v1/" in line] == [f"DELETE {path}"]
+                    assert (await old.get(path)).json()["state"] == "running"
+            assert not (await worker.say(wait_ms=200)).get("cancel")
+            assert (await old.delete(path)).status_code == 202, "it surely hears nothing now"
+            await worker.tell(worker.report(lease, kind="cancelled"))
+            assert (await old.get(path)).json()["state"] == "cancelled"
+
+
+@asynccontextmanager
+async def hangs_up(port: int) -> AsyncIterator[list[str]]:
+    """Where a region was: what it is asked, method and path."""
+    heard = list[str]()
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = (await reader.readline()).decode()
+        heard.append(line.rpartition(" ")[0])
+        writer.close()
+
+    server = await asyncio.start_server(hear, "127.0.0.1", port)
+    async with server:
+        yield heard
+
+
 async def test_a_job_that_a_region_may_have_is_not_called_missing_while_that_one_is_away(
     postgres_server: Server,
 ) -> None:
@@ -249,4 +301,3 @@ async def what_is_held_is_seen(regions: TwoRegions, key: str) -> None:
         assert (seen["state"], "held_in" in seen) == ("cancelled", False)
         async with regions.caller("eu", key) as near:
             assert (await near.get(path)).json()["state"] == "cancelled"
-        await asyncio.sleep(0)
