@@ -53,7 +53,7 @@ def test_declared_terms(app: App) -> None:
 
 def test_an_app_without_a_name_says_how_to_give_it_one() -> None:
     with pytest.raises(TypeError, match=r'an App needs a name, .*: App\("shop"\)$'):
-        App()
+        App()  # type: ignore[call-arg]
 
 
 def test_a_misspelt_option_is_refused_when_the_program_runs(app: App) -> None:

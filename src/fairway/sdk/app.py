@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from fairway.core.errors import Conflict
@@ -46,23 +46,31 @@ OnDeathT = TypeVar("OnDeathT", bound=OnDeath)
 OnWorkerT = TypeVar("OnWorkerT", bound=OnWorker)
 
 
-_NOT_SAID: Any = None
+def _with_a_name(init: Callable[P, None]) -> Callable[P, None]:
+    """Python's own words would be about an __init__ that nobody wrote."""
+
+    @wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        if len(args) < 2 and "name" not in kwargs:
+            raise TypeError('an App needs a name, which tells its schedules apart: App("shop")')
+        init(*args, **kwargs)
+
+    return checked
 
 
 class App:
     """The job types of one program, by name, and the door they are handed in at."""
 
+    @_with_a_name
     def __init__(
         self,
-        name: str = _NOT_SAID,
+        name: str,
         *,
         url: str | None = None,
         api_key: str | None = None,
         patience: Duration = "15s",
     ) -> None:
         """`patience` is how long a call keeps trying to reach a server that is not there."""
-        if name is _NOT_SAID:
-            raise TypeError('an App needs a name, which tells its schedules apart: App("shop")')
         self.name = name
         self.jobs: dict[str, Job[..., Any]] = {}
         self.schedules: dict[str, Declared] = {}
