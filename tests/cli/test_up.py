@@ -36,8 +36,8 @@ from fairway.cli.processes.companions import Sources
         ),
         (
             ["--processes", "999"],
-            "The settings are not right:\n  FAIRWAY_SERVER_PROCESSES (--processes) must be from 0"
-            " to 64, not 999.",
+            "The settings are not right:\n  FAIRWAY_SERVER_PROCESSES (--processes) goes from 0 to"
+            " 64.",
         ),
         (
             ["--beside", "json.tool", "sample:app"],

@@ -331,10 +331,7 @@ class Settings:
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
         if not 0 <= self.server_processes <= PROCESSES_MAX:
-            found.append(
-                f"{PREFIX}SERVER_PROCESSES (--processes) must be from 0 to {PROCESSES_MAX}, not"
-                f" {self.server_processes}."
-            )
+            found.append(f"{PREFIX}SERVER_PROCESSES (--processes) goes from 0 to {PROCESSES_MAX}.")
         if not 0 <= self.process_port <= 65536 - PROCESSES_MAX:
             found.append(f"{PREFIX}PROCESS_PORT must be from 0 to {65536 - PROCESSES_MAX}.")
         if not 1 <= self.shard_count <= 4096:
