@@ -44,7 +44,8 @@ class TwoRegions:
         urls = {one: f"http://127.0.0.1:{port}" for one, port in self._ports.items()}
         regions = ";".join(f"{one}={url}" for one, url in urls.items())
         listener = socket.create_server(("127.0.0.1", self._ports[name]))
-        own = {"region": name, "regions": regions, "region_secret": SECRET}
+        own: dict[str, Any] = {"region": name, "regions": regions, "region_secret": SECRET}
+        own["lease_seconds"] = {"short": 60.0}  # workers by hand do not beat
         self._open[name] = stack = ExitStack()
         house = open_house(self._dsns[name], listener=listener, store_wait_seconds=2.0, **own)
         self.houses[name] = stack.enter_context(house)
