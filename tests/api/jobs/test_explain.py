@@ -69,6 +69,20 @@ async def test_a_full_pool(tenant: httpx2.AsyncClient, worker: HandWorker) -> No
     assert near["fair_slots"] > 0
 
 
+async def test_free_slots_of_workers_of_other_types_do_not_count(
+    tenant: httpx2.AsyncClient, worker: HandWorker, house: House
+) -> None:
+    async with house.caller(house.new_key({"scope": "worker"})) as client:
+        other = HandWorker(client)  # for a type of its own
+        await other.hello(slots=9)
+        await worker.hello(slots=1)
+        first = await post(tenant, worker.type)
+        assert (await worker.lease())["job"] == first
+        found = await explained(tenant, await post(tenant, worker.type))
+        assert found["reason"] in {"slot", "fair_share"}
+        await other.leave()
+
+
 async def test_capped(house: House, worker: HandWorker) -> None:
     _, key = house.new_tenant(cap=1)
     async with house.caller(key) as caller:

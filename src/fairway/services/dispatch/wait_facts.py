@@ -31,9 +31,9 @@ class WaitFacts:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
         return self._sessions.lacking_labels(type_id, pool, tenant)
 
-    def free_slots(self, pool: PoolId) -> int:
-        """Slots that nothing runs on, of workers that serve all tenants."""
-        return self._sessions.free_slots(pool)
+    def free_slots(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> int:
+        """Slots that nothing runs on, of workers that could run such a job of this tenant."""
+        return self._sessions.free_slots(type_id, pool, tenant)
 
     def full_limit(self, tenant: TenantId, packed: bytes) -> KeyLimit | None:
         """Which of a job's own limits keeps it from starting now."""

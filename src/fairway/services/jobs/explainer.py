@@ -76,7 +76,7 @@ class Explainer:
             fair_slots_milli=standing.fair_slots_milli,
             debt_us=standing.debt_us,
             run_us=run_us,
-            free_slots=self._wait_facts.free_slots(record.pool),
+            free_slots=self._wait_facts.free_slots(record.type, record.pool, tenant),
         )
         totals = share.totals([tenant], now_us)
         recent = self._shares.history[record.pool].recent(totals[0]) if totals else None

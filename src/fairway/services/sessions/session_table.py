@@ -175,10 +175,13 @@ class SessionTable(dict[str, Session]):
             for one in self.values()
         )
 
-    def free_slots(self, pool: PoolId) -> int:
-        """Slots that nothing runs on, of workers that serve all tenants."""
-        shared = (one for one in self.values() if one.greeted and one.tenant is None)
-        return sum(max(one.free(pool), 0) for one in shared)
+    def free_slots(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> int:
+        """Slots that nothing runs on, of workers that could run such a job of this tenant."""
+        return sum(
+            max(one.free(pool), 0)
+            for one in self.values()
+            if one.greeted and type_id in one.types and one.may_run(tenant)
+        )
 
     def news(self, session: Session) -> News:
         """What there is to say to a session, once; `more` says that it should call again at once.
